@@ -1,0 +1,45 @@
+# One door: every command of the project is a target here, and sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install train test test-slow check bench clean
+
+help:
+	@echo "make install    create $(VENV) with the pinned versions (quick when up to date)"
+	@echo "make train      train NeuRD-CIX by self-play and print its NashConv"
+	@echo "make test       run the test suite"
+	@echo "make test-slow  run the learning curves and long statistics"
+	@echo "make check      format, lint, types, import layers, tests"
+	@echo "make bench      print every headline ratio, measured now"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pohp_neurd needs Python 3.11 or newer: try make PYTHON=python3.11 install")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+train: install
+	$(BIN)/python run_scripts/train_matrix_game.py
+
+test: install
+	$(BIN)/python -m pytest -q -n 2
+
+test-slow: install
+	$(BIN)/python -m pytest -q -m slow
+
+check: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+bench: install
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -1,0 +1,1 @@
+"""Worlds to play in: toy processes for tests and documents. Installed as `pohp_neurd.games`."""

@@ -1,0 +1,21 @@
+"""NeuRD, softmax policy gradient and NeuRD-CIX between them, for POHPs on OpenSpiel.
+
+Each module is one step of the pipeline; WORKSPACE.md draws it. Modules load on first use, so that
+`import pohp_neurd` costs nothing and `pohp_neurd.estimators.cix_weight` needs no second import.
+"""
+
+import importlib
+import types
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> types.ModuleType:
+    qualified = f"{__name__}.{name}"
+    try:
+        return importlib.import_module(qualified)
+    except ModuleNotFoundError as error:
+        # A missing dependency of the module is another matter: it keeps its own message.
+        if error.name != qualified:
+            raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

@@ -1,0 +1,71 @@
+"""Checks of what users hand in: one sentence that says what was wrong and what would be right.
+
+Values are checked where they are known; inside `jax.jit` they are not, and shapes still are. So each
+check is free in compiled code, and every public entry can afford it.
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+
+def known(value: Any) -> np.ndarray | None:
+    """`value` as a numpy array, or None where it is being traced and has no value yet."""
+    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
+
+
+def in_unit_interval(name: str, value: Any) -> None:
+    """Raises unless every entry of `value` lies in [0, 1]."""
+    array = known(value)
+    if array is not None and not np.all((array >= 0) & (array <= 1)):
+        raise ValueError(f"{name} must lie in [0, 1], but is {_shown(array)}.")
+
+
+def non_negative(name: str, value: Any) -> None:
+    """Raises unless every entry of `value` is a finite number that is at least 0."""
+    array = known(value)
+    if array is not None and not np.all((array >= 0) & np.isfinite(array)):
+        raise ValueError(f"{name} must be a finite number of at least 0, but is {_shown(array)}.")
+
+
+def positive(name: str, value: Any) -> None:
+    """Raises unless every entry of `value` is a finite number above 0."""
+    array = known(value)
+    if array is not None and not np.all((array > 0) & np.isfinite(array)):
+        raise ValueError(f"{name} must be a finite number above 0, but is {_shown(array)}.")
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raises unless `value` is among `choices`."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, but is {value!r}.")
+
+
+def distribution(name: str, probabilities: Any) -> None:
+    """Raises unless `probabilities` holds one distribution over actions, or a batch of them."""
+    array = known(probabilities)
+    if array is None:
+        return
+    if not np.all(array >= 0):  # False for NaN too
+        raise ValueError(f"{name} must be non-negative, but holds {array[~(array >= 0)].flat[0]}.")
+    # Float32 tables of a few hundred actions stray by about 1e-5 from 1.
+    total = np.sum(array, axis=-1, dtype=np.float64)
+    if not np.all(np.abs(total - 1) <= 1e-4):
+        worst = np.ravel(total)[np.argmax(np.abs(np.ravel(total) - 1))]
+        raise ValueError(f"{name} must sum to 1, but sums to {worst:.6g}.")
+
+
+def shape(name: str, value: Any, expected: tuple[int | None, ...]) -> None:
+    """Raises unless `value` has the shape `expected`, in which None stands for any size."""
+    actual = np.shape(value)
+    fits = len(actual) == len(expected) and all(
+        want is None or want == have for want, have in zip(expected, actual, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("any" if size is None else str(size) for size in expected)
+        raise ValueError(f"{name} must have the shape ({wanted}), but has {actual}.")
+
+
+def _shown(array: np.ndarray) -> str:
+    return f"{array.item():g}" if array.size == 1 else np.array2string(array, threshold=8)

@@ -1,0 +1,363 @@
+"""From an estimate to parameters: the directions of SPG, NeuRD and NeuRD-CIX, and one optax update.
+
+Pipeline: estimate -> **direction -> parameters**. A direction says, for one decision, how each logit should
+move; the parameters follow through one pseudo-loss, θ ← θ + α Σ_a direction(a) ∇f(s, a; θ). The learner
+does not know whether a table or a network made the logits, nor where the return came from.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from jaxtyping import Float, Int
+
+from pohp_neurd import checks, estimators, policy, types
+
+
+class Decision(NamedTuple):
+    """One decision as a learner sees it; a batch has a leading axis on every field."""
+
+    agent_state: Any
+    legal: types.Mask
+    action: types.Action
+    probability: types.Scalar
+    """π(A) when A was drawn. NeuRD-CIX corrects for this one, so a step that is learnt from later than
+    it was taken keeps it; SPG needs none, and uses the policy at the time of the update."""
+    return_: types.Scalar
+    """G, shifted so that it is never positive."""
+    baseline: types.Scalar = 0.0
+    """V, subtracted from the return; a constant to the gradient."""
+    weight: types.Scalar = 1.0
+    """The decision's share in the update: 0 for padding, 1 / B for a mean over B."""
+    target: types.Scalar = 0.0
+    """What the critic should have said; used by models with a critic only."""
+
+
+Direction = Callable[[Float[Array, "A"], Decision, types.Scalar], Float[Array, "A"]]
+"""(probabilities now, decision, exploration) -> how each logit should move."""
+
+
+def spg_direction(
+    probabilities: types.Probabilities, decision: Decision, exploration: types.Scalar = 1.0
+) -> Float[Array, "A"]:
+    """Softmax policy gradient: (G − V) (1{a = A} − π(a)), Morrill et al. (2023), Eq. 3.
+
+    The importance correction 1 / π(A) and the π(A) of the softmax's gradient cancel, so `exploration`
+    has no influence.
+
+    >>> decision = Decision(None, jnp.ones(2, bool), 0, 0.25, -1.0)
+    >>> spg_direction(jnp.array([0.25, 0.75]), decision).tolist()
+    [-0.75, 0.75]
+    """
+    del exploration
+    probabilities = jnp.asarray(probabilities)
+    taken = (jnp.arange(probabilities.shape[0]) == decision.action).astype(probabilities.dtype)
+    scale = jnp.asarray(decision.return_ - decision.baseline, dtype=probabilities.dtype)
+    return jnp.where(decision.legal, scale * (taken - probabilities), 0.0)
+
+
+def neurd_cix_direction(
+    probabilities: types.Probabilities, decision: Decision, exploration: types.Scalar
+) -> Float[Array, "A"]:
+    """NeuRD-CIX: (G − V) / β · (1{a = A} − π(A)), Morrill et al. (2023), Eq. 9.
+
+    NeuRD (Eq. 6) at exploration 0. At exploration 1 (Eq. 10) only the part that is common to all
+    actions differs from SPG in expectation, given a baseline.
+
+    >>> decision = Decision(None, jnp.ones(2, bool), 0, 0.25, -1.0)
+    >>> neurd_cix_direction(jnp.array([0.25, 0.75]), decision, 0.25).tolist()
+    [-1.5, 0.5]
+    """
+    del probabilities
+    return estimators.sampled_advantages(
+        decision.return_,
+        decision.action,
+        decision.probability,
+        decision.legal,
+        exploration,
+        baseline=decision.baseline,
+    )
+
+
+def constant(value: float) -> types.Schedule:
+    """The same exploration at every update."""
+    checks.in_unit_interval("exploration", value)
+    return lambda count: value
+
+
+def theorem1_exploration(xi: float, num_actions: int) -> types.Schedule:
+    """The schedule of Theorem 1: η_t = ξ / √(|A| t) at update t = 1, 2, …, and never above 1.
+
+    >>> float(theorem1_exploration(1.0, 4)(24))
+    0.1
+    """
+    checks.positive("xi", xi)
+    if num_actions < 1:
+        raise ValueError(f"num_actions must be at least 1, but is {num_actions}.")
+    return lambda count: jnp.minimum(1.0, xi / jnp.sqrt(num_actions * (count + 1.0)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """An algorithm's direction, with its exploration over time."""
+
+    direction: Direction
+    exploration: types.Schedule
+
+
+def spg() -> Rule:
+    """Softmax policy gradient (REINFORCE; Williams 1992)."""
+    return Rule(spg_direction, constant(1.0))
+
+
+def neurd() -> Rule:
+    """Neural replicator dynamics (Hennes et al. 2020), sampled: NeuRD-CIX without exploration."""
+    return Rule(neurd_cix_direction, constant(0.0))
+
+
+def neurd_cix(exploration: float | types.Schedule) -> Rule:
+    """NeuRD with capped implicit exploration, constant or by any schedule in optax's form."""
+    schedule = exploration if callable(exploration) else constant(exploration)
+    return Rule(neurd_cix_direction, schedule)
+
+
+def rule(name: str, exploration: float | types.Schedule) -> Rule:
+    """The rule that flags call `spg`, `neurd` or `neurd_cix`; only the last looks at `exploration`."""
+    checks.one_of("learner", name, ("spg", "neurd", "neurd_cix"))
+    if name == "neurd_cix":
+        return neurd_cix(exploration)
+    return spg() if name == "spg" else neurd()
+
+
+def thresholded(
+    direction: Float[Array, "A"], logits: types.Logits, legal: types.Mask, threshold: types.Scalar
+) -> Float[Array, "A"]:
+    """`direction` without what pushes a centred logit further outside [−threshold, threshold].
+
+    The logit threshold of Hennes et al. (2020), Section 3.3; the test is on the logit as it is.
+    """
+    position = policy.centred(jnp.asarray(logits), legal)
+    outward = ((position >= threshold) & (direction > 0)) | (
+        (position <= -threshold) & (direction < 0)
+    )
+    return jnp.where(outward, 0.0, direction)
+
+
+@dataclasses.dataclass(frozen=True)
+class Magnet:
+    """A pull of the policy towards a reference policy (Sokota et al. 2023), fixed or slowly moving.
+
+    With the uniform policy as the reference and speed 0, the pull is entropy regularisation.
+    """
+
+    strength: float | types.Schedule
+    speed: float = 0.0
+    """How far the reference's parameters move to the current ones in one update."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.strength):
+            checks.non_negative("magnet strength", self.strength)
+        checks.in_unit_interval("magnet speed", self.speed)
+
+
+def magnet_pull(
+    logits: types.Logits, magnet_logits: types.Logits, legal: types.Mask
+) -> Float[Array, "A"]:
+    """Direction towards the reference: its logits less ours, centred, so that only the policy moves.
+
+    It is −∂/∂ log π of the divergence KL(π ‖ reference) up to a part that is common to all actions.
+    """
+    return policy.centred(jnp.asarray(magnet_logits) - jnp.asarray(logits), legal)
+
+
+def proximal_step(
+    logits: types.Logits,
+    direction: Float[Array, "A"],
+    magnet_logits: types.Logits,
+    *,
+    step_size: types.Scalar,
+    strength: types.Scalar,
+) -> Float[Array, "A"]:
+    """A table row after one step with the magnet in closed form: (f + α d + α τ m) / (1 + α τ).
+
+    The maximiser of ⟨d, π⟩ − KL(π ‖ old) / α − τ KL(π ‖ magnet), in logits (magnetic mirror descent,
+    Sokota et al. 2023); stable for any strength τ, where following `magnet_pull` needs α τ < 2.
+    """
+    checks.non_negative("step_size", step_size)
+    checks.non_negative("strength", strength)
+    pull = step_size * strength
+    return (logits + step_size * direction + pull * magnet_logits) / (1.0 + pull)
+
+
+def adam_without_momentum(
+    learning_rate: float | types.Schedule, *, decay: float = 0.999, epsilon: float = 1e-8
+) -> optax.GradientTransformation:
+    """Adam with β1 = 0, as the paper uses it, without carrying a first moment that is never read."""
+    if not callable(learning_rate):
+        checks.non_negative("learning_rate", learning_rate)
+    return optax.chain(
+        optax.scale_by_rms(decay=decay, eps=epsilon, eps_in_sqrt=False, bias_correction=True),
+        optax.scale_by_learning_rate(learning_rate),
+    )
+
+
+def sgd(step_size: float | types.Schedule) -> optax.GradientTransformation:
+    """Plain steps: in a table, exactly the paper's update."""
+    if not callable(step_size):
+        checks.non_negative("step_size", step_size)
+    return optax.sgd(step_size)
+
+
+class State(NamedTuple):
+    """What must persist between updates."""
+
+    parameters: types.Parameters
+    optimizer: optax.OptState
+    updates: Int[Array, ""]
+    magnet: types.Parameters | None
+
+
+class Info(NamedTuple):
+    """What a researcher plots; means are over the decisions of positive weight."""
+
+    entropy: Float[Array, ""]
+    mean_weight: Float[Array, ""]
+    """Mean of the importance correction 1 / β."""
+    max_weight: Float[Array, ""]
+    capped: Float[Array, ""]
+    """Fraction of decisions at which the cap of CIX was active."""
+    advantage_scale: Float[Array, ""]
+    """Root mean square of the directions' entries."""
+    exploration: Float[Array, ""]
+
+
+class Update(Protocol):
+    """One update from a batch of decisions."""
+
+    def __call__(self, state: State, decisions: Decision) -> tuple[State, Info]: ...
+
+
+class Learner(NamedTuple):
+    """A learning algorithm as two pure functions."""
+
+    init: Callable[[types.Parameters], State]
+    update: Update
+
+
+def pseudo_loss(logits: types.Logits, direction: Float[Array, "A"]) -> Float[Array, ""]:
+    """A number whose gradient, downhill, is Σ_a direction(a) ∇f(s, a; θ); its value means nothing."""
+    return -jnp.sum(jax.lax.stop_gradient(direction) * logits)
+
+
+def learner(
+    apply: policy.Apply,
+    rule: Rule,
+    optimizer: optax.GradientTransformation,
+    *,
+    common_mode: str = "paper",
+    threshold: float | None = None,
+    magnet: Magnet | None = None,
+    critic_cost: float = 1.0,
+) -> Learner:
+    """A learner for the model `apply`, with the algorithm `rule` and any optax optimizer.
+
+    `common_mode="dropped"` centres every direction over the legal actions. In a table that changes no
+    policy; in a network it keeps a move that is common to all actions from leaking through shared
+    weights. A model with a critic also descends ½ (target − V)² times `critic_cost`.
+    """
+    checks.one_of("common_mode", common_mode, ("paper", "dropped"))
+    checks.non_negative("critic_cost", critic_cost)
+    if threshold is not None:
+        checks.positive("threshold", threshold)
+
+    def init(parameters: types.Parameters) -> State:
+        reference = None if magnet is None else parameters
+        return State(parameters, optimizer.init(parameters), jnp.zeros((), jnp.int32), reference)
+
+    def loss_of_one(
+        parameters: types.Parameters, state: State, exploration: Array, decision: Decision
+    ) -> tuple[Array, tuple[Array, Array]]:
+        output = apply(parameters, decision.agent_state)
+        logits = jax.lax.stop_gradient(output.logits)
+        direction = rule.direction(
+            policy.probabilities(logits, decision.legal), decision, exploration
+        )
+        if common_mode == "dropped":
+            direction = policy.centred(direction, decision.legal)
+        if magnet is not None:
+            strength = (
+                magnet.strength(state.updates) if callable(magnet.strength) else magnet.strength
+            )
+            reference = apply(state.magnet, decision.agent_state).logits
+            direction = direction + strength * magnet_pull(logits, reference, decision.legal)
+        if threshold is not None:
+            direction = thresholded(direction, logits, decision.legal, threshold)
+        loss = pseudo_loss(output.logits, direction)
+        if output.value is not None:
+            loss = loss + critic_cost * 0.5 * (decision.target - output.value) ** 2
+        return decision.weight * loss, (direction, policy.entropy(logits, decision.legal))
+
+    def loss_of_all(
+        parameters: types.Parameters, state: State, exploration: Array, decisions: Decision
+    ) -> tuple[Array, tuple[Array, Array]]:
+        batched = jax.vmap(loss_of_one, in_axes=(None, None, None, 0))
+        losses, aux = batched(parameters, state, exploration, decisions)
+        return jnp.sum(losses), aux
+
+    def update(state: State, decisions: Decision) -> tuple[State, Info]:
+        decisions = _batch(decisions)
+        dtype = decisions.probability.dtype
+        exploration = jnp.asarray(rule.exploration(state.updates), dtype)
+        gradient, (directions, entropies) = jax.grad(loss_of_all, has_aux=True)(
+            state.parameters, state, exploration, decisions
+        )
+        steps, optimizer_state = optimizer.update(gradient, state.optimizer, state.parameters)
+        parameters = optax.apply_updates(state.parameters, steps)
+        reference = state.magnet
+        if magnet is not None and magnet.speed > 0:
+            reference = optax.incremental_update(parameters, state.magnet, magnet.speed)
+        info = _info(decisions, directions, entropies, exploration)
+        return State(parameters, optimizer_state, state.updates + 1, reference), info
+
+    return Learner(init, update)
+
+
+def _batch(decisions: Decision) -> Decision:
+    """`decisions` as arrays, scalar defaults spread over the batch, shapes checked."""
+    legal = jnp.asarray(decisions.legal)
+    checks.shape("legal", legal, (None, None))
+    size = legal.shape[0]
+    probability = jnp.asarray(decisions.probability)
+    fields = {}
+    for name in ("action", "probability", "return_"):
+        checks.shape(name, getattr(decisions, name), (size,))
+    for name in ("return_", "baseline", "weight", "target"):
+        value = jnp.asarray(getattr(decisions, name), probability.dtype)
+        checks.shape(name, value, (size,) if value.ndim else ())
+        fields[name] = jnp.broadcast_to(value, (size,))
+    action = jnp.asarray(decisions.action)
+    return decisions._replace(legal=legal, action=action, probability=probability, **fields)
+
+
+def _info(decisions: Decision, directions: Array, entropies: Array, exploration: Array) -> Info:
+    counted = (decisions.weight > 0).astype(directions.dtype)
+    total = jnp.maximum(jnp.sum(counted), 1.0)
+    weights = jax.vmap(estimators.cix_weight, in_axes=(0, None))(decisions.probability, exploration)
+    weights = jnp.where(counted > 0, weights, 0.0)
+    capped = decisions.probability + exploration >= 1
+    entries = jnp.maximum(
+        jnp.sum(counted * jnp.sum(decisions.legal, axis=1).astype(total.dtype)), 1.0
+    )
+    squares = jnp.sum(counted[:, None] * directions**2)
+    return Info(
+        entropy=jnp.sum(counted * entropies) / total,
+        mean_weight=jnp.sum(weights) / total,
+        max_weight=jnp.max(weights),
+        capped=jnp.sum(counted * capped.astype(counted.dtype)) / total,
+        advantage_scale=jnp.sqrt(squares / entries),
+        exploration=exploration,
+    )

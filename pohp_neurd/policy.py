@@ -1,0 +1,97 @@
+"""From logits to an action: the one masked softmax of the package, sampling, entropy.
+
+Pipeline: agent state -> logits -> **probabilities -> action** (Morrill et al. 2023, Section 3).
+Acting, learning and evaluation all come through here, so that they agree to the last bit.
+"""
+
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, Int
+
+from pohp_neurd import types
+
+
+class Output(NamedTuple):
+    """What a model says of one agent state."""
+
+    logits: Float[Array, "A"]
+    value: Float[Array, ""] | None
+    """The critic's estimate of the return from here; None for a model without a critic."""
+
+
+class Init(Protocol):
+    """Fresh parameters of a model."""
+
+    def __call__(self, *, key: types.Key) -> types.Parameters: ...
+
+
+class Apply(Protocol):
+    """The model's output at one agent state."""
+
+    def __call__(self, parameters: types.Parameters, agent_state: types.History) -> Output: ...
+
+
+class Model(NamedTuple):
+    """A parameterised policy, table or network, as two pure functions."""
+
+    init: Init
+    apply: Apply
+
+
+def probabilities(logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:
+    """Probabilities of the actions: π(a) = exp f(a) / Σ_b exp f(b) over legal a, b, and 0 elsewhere.
+
+    Illegal logits have no influence and get a gradient of exactly zero. Without a legal action, as at
+    the padding of a trajectory, all probabilities are 0.
+
+    >>> probabilities(jnp.array([0.0, 0.0, 7.0]), jnp.array([True, True, False])).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    logits = jnp.asarray(logits)
+    # A finite minimum: -inf would turn into NaN where no action is legal, and in gradients.
+    masked = jnp.where(legal, logits, jnp.finfo(logits.dtype).min)
+    shifted = masked - jax.lax.stop_gradient(jnp.max(masked, axis=-1, keepdims=True))
+    weights = jnp.where(legal, jnp.exp(shifted), 0.0)
+    total = jnp.sum(weights, axis=-1, keepdims=True)
+    return weights / jnp.where(total > 0, total, 1.0)
+
+
+def log_probabilities(logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:
+    """Logarithms of `probabilities` at legal actions, exact where the probability underflows; 0 elsewhere."""
+    logits = jnp.asarray(logits)
+    masked = jnp.where(legal, logits, jnp.finfo(logits.dtype).min)
+    shifted = masked - jax.lax.stop_gradient(jnp.max(masked, axis=-1, keepdims=True))
+    total = jnp.sum(jnp.where(legal, jnp.exp(shifted), 0.0), axis=-1, keepdims=True)
+    return jnp.where(legal, shifted - jnp.log(jnp.where(total > 0, total, 1.0)), 0.0)
+
+
+def sample(probabilities: types.Probabilities, *, key: types.Key) -> Int[Array, ""]:
+    """An action drawn from `probabilities`; never one of probability zero.
+
+    Inverse of the cumulative distribution: one uniform number whatever the number of actions.
+    """
+    probabilities = jnp.asarray(probabilities)
+    cumulative = jnp.cumsum(probabilities)
+    threshold = jax.random.uniform(key, dtype=probabilities.dtype) * cumulative[-1]
+    # Rounding can lift the threshold to the total, above every entry: then the last possible action.
+    beyond = cumulative > jnp.minimum(threshold, jnp.nextafter(cumulative[-1], 0.0))
+    return jnp.argmax(beyond).astype(jnp.int32)
+
+
+def entropy(logits: types.Logits, legal: types.Mask) -> Float[Array, ""]:
+    """Entropy of the policy in nats: -Σ_a π(a) log π(a).
+
+    >>> round(float(entropy(jnp.zeros(4), jnp.ones(4, bool))), 4)
+    1.3863
+    """
+    return -jnp.sum(probabilities(logits, legal) * log_probabilities(logits, legal), axis=-1)
+
+
+def centred(values: Float[Array, "A"], legal: types.Mask) -> Float[Array, "A"]:
+    """`values` less their mean over legal actions; 0 at illegal ones."""
+    count = jnp.maximum(jnp.sum(legal, axis=-1, keepdims=True), 1).astype(values.dtype)
+    kept = jnp.where(legal, values, 0.0)
+    return jnp.where(legal, kept - jnp.sum(kept, axis=-1, keepdims=True) / count, 0.0)
