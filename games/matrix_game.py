@@ -24,8 +24,7 @@ def matrix_game(payoffs: Sequence[np.ndarray], name: str = "matrix game") -> tre
     num_agents = table.shape[-1]
     if table.ndim != num_agents + 1:
         raise ValueError(
-            f"{num_agents} agents need payoff arrays of {num_agents} axes, but these have "
-            f"{table.ndim - 1}."
+            f"{num_agents} agents need payoff arrays of {num_agents} axes, but these have {table.ndim - 1}."
         )
 
     def describe(joint: tuple[int, ...]) -> tree_builder.Node:

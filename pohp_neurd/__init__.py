@@ -5,12 +5,12 @@ Each module is one step of the pipeline; WORKSPACE.md draws it. Modules load on 
 """
 
 import importlib
-import types
+from typing import Any
 
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> types.ModuleType:
+def __getattr__(name: str) -> Any:
     qualified = f"{__name__}.{name}"
     try:
         return importlib.import_module(qualified)

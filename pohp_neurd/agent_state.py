@@ -38,8 +38,7 @@ def information_state(world: InformationProcess) -> UpdateFunction:
     """The information state as the process gives it: a number, the row of a table."""
     if not hasattr(world, "information_state_of"):
         raise ValueError(
-            f"{type(world).__name__} does not number its information states: use last_observation "
-            "or window."
+            f"{type(world).__name__} does not number its information states: use last_observation or window."
         )
     return UpdateFunction(
         init=world.information_state_of,
@@ -115,17 +114,17 @@ class Remembered(NamedTuple):
 class Remembering:
     """A process whose histories carry the agents' memories, so that a policy is a function of them."""
 
-    process: process.Process
+    world: process.Process
     memory: UpdateFunction
 
     @property
     def spec(self) -> process.Spec:
         """The sizes and bounds of the process itself."""
-        return self.process.spec
+        return self.world.spec
 
     def initial(self, *, key: types.Key) -> Remembered:
         """A first active history, with the first agent's first state."""
-        inner = self.process.initial(key=key)
+        inner = self.world.initial(key=key)
         count = self.spec.num_agents
         blank = jax.tree.map(
             lambda leaf: jnp.zeros((count, *jnp.shape(leaf)), jnp.asarray(leaf).dtype),
@@ -135,11 +134,11 @@ class Remembering:
 
     def active_agent(self, history: Remembered) -> Int[Array, ""]:
         """Whose turn it is."""
-        return self.process.active_agent(history.inner)
+        return self.world.active_agent(history.inner)
 
     def observation(self, history: Remembered) -> Float[Array, "D"]:
         """What the active agent sees."""
-        return self.process.observation(history.inner)
+        return self.world.observation(history.inner)
 
     def agent_state(self, history: Remembered) -> Any:
         """What the active agent remembers."""
@@ -148,12 +147,12 @@ class Remembering:
 
     def legal_actions(self, history: Remembered) -> Array:
         """What the active agent may do."""
-        return self.process.legal_actions(history.inner)
+        return self.world.legal_actions(history.inner)
 
     def apply(self, history: Remembered, action: types.Action, *, key: types.Key) -> Remembered:
         """The next active history, where its agent has taken in what it sees."""
         agent = self.active_agent(history)
-        inner = self.process.apply(history.inner, action, key=key)
+        inner = self.world.apply(history.inner, action, key=key)
         actions = history.actions.at[agent].set(jnp.asarray(action, jnp.int32))
         following = self._arrive(Remembered(inner, history.states, actions))
         ended = self.continuation(history) == 0
@@ -161,11 +160,11 @@ class Remembering:
 
     def reward(self, history: Remembered) -> Float[Array, "P"]:
         """Every agent's reward on arrival."""
-        return self.process.reward(history.inner)
+        return self.world.reward(history.inner)
 
     def continuation(self, history: Remembered) -> Float[Array, ""]:
         """The probability of going on."""
-        return self.process.continuation(history.inner)
+        return self.world.continuation(history.inner)
 
     def _arrive(self, history: Remembered) -> Remembered:
         agent = self.active_agent(history)
@@ -230,7 +229,7 @@ def _contents(
         if states is None:
             made = jax.vmap(memory.init)(histories)
             layout = jax.tree.structure(made)
-            states = [np.zeros((len(rows), *leaf.shape[1:]), leaf.dtype) for leaf in jax.tree.leaves(made)]  # fmt: skip
+            states = [np.zeros((len(rows), *leaf.shape[1:]), leaf.dtype) for leaf in jax.tree.leaves(made)]
         else:
             before = place[previous[chosen]]
             old = jax.tree.unflatten(layout, [leaf[before] for leaf in states])
@@ -239,9 +238,7 @@ def _contents(
             leaf[chosen] = new
         done |= ready
     assert states is not None
-    columns = [
-        np.ascontiguousarray(leaf.reshape(len(rows), -1) + 0).view(np.uint8) for leaf in states
-    ]
+    columns = [np.ascontiguousarray(leaf.reshape(len(rows), -1) + 0).view(np.uint8) for leaf in states]
     joined = np.ascontiguousarray(np.concatenate(columns, axis=1))
     return joined.view(np.dtype((np.void, joined.shape[1]))).reshape(-1)
 
@@ -279,8 +276,7 @@ def is_absent_minded(world: tree.Tree, memory: UpdateFunction) -> Verdict:
             first, second = int(above[same][0]), int(rows[same][0])
             return Verdict(
                 True,
-                f"histories {first} and {second} lie on one path and share agent state "
-                f"{numbers[second]}",
+                f"histories {first} and {second} lie on one path and share agent state {numbers[second]}",
                 (first, second),
             )
         current, above = above, ancestor[above]

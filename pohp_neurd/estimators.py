@@ -111,9 +111,7 @@ def sampled_advantages(
     probability = jnp.asarray(probability)
     scale = (return_ - baseline) * cix_weight(probability, exploration)
     taken = jnp.arange(legal.shape[0]) == action
-    return jnp.where(
-        legal, jnp.where(taken, scale * (1.0 - probability), -scale * probability), 0.0
-    )
+    return jnp.where(legal, jnp.where(taken, scale * (1.0 - probability), -scale * probability), 0.0)
 
 
 def _corrected(probability: types.Scalar, exploration: types.Scalar) -> Float[Array, ""]:

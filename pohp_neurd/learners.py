@@ -141,9 +141,7 @@ def thresholded(
     The logit threshold of Hennes et al. (2020), Section 3.3; the test is on the logit as it is.
     """
     position = policy.centred(jnp.asarray(logits), legal)
-    outward = ((position >= threshold) & (direction > 0)) | (
-        (position <= -threshold) & (direction < 0)
-    )
+    outward = ((position >= threshold) & (direction > 0)) | ((position <= -threshold) & (direction < 0))
     return jnp.where(outward, 0.0, direction)
 
 
@@ -164,9 +162,7 @@ class Magnet:
         checks.in_unit_interval("magnet speed", self.speed)
 
 
-def magnet_pull(
-    logits: types.Logits, magnet_logits: types.Logits, legal: types.Mask
-) -> Float[Array, "A"]:
+def magnet_pull(logits: types.Logits, magnet_logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:
     """Direction towards the reference: its logits less ours, centred, so that only the policy moves.
 
     It is −∂/∂ log π of the divergence KL(π ‖ reference) up to a part that is common to all actions.
@@ -283,15 +279,11 @@ def learner(
     ) -> tuple[Array, tuple[Array, Array]]:
         output = apply(parameters, decision.agent_state)
         logits = jax.lax.stop_gradient(output.logits)
-        direction = rule.direction(
-            policy.probabilities(logits, decision.legal), decision, exploration
-        )
+        direction = rule.direction(policy.probabilities(logits, decision.legal), decision, exploration)
         if common_mode == "dropped":
             direction = policy.centred(direction, decision.legal)
         if magnet is not None:
-            strength = (
-                magnet.strength(state.updates) if callable(magnet.strength) else magnet.strength
-            )
+            strength = magnet.strength(state.updates) if callable(magnet.strength) else magnet.strength
             reference = apply(state.magnet, decision.agent_state).logits
             direction = direction + strength * magnet_pull(logits, reference, decision.legal)
         if threshold is not None:
@@ -349,9 +341,7 @@ def _info(decisions: Decision, directions: Array, entropies: Array, exploration:
     weights = jax.vmap(estimators.cix_weight, in_axes=(0, None))(decisions.probability, exploration)
     weights = jnp.where(counted > 0, weights, 0.0)
     capped = decisions.probability + exploration >= 1
-    entries = jnp.maximum(
-        jnp.sum(counted * jnp.sum(decisions.legal, axis=1).astype(total.dtype)), 1.0
-    )
+    entries = jnp.maximum(jnp.sum(counted * jnp.sum(decisions.legal, axis=1).astype(total.dtype)), 1.0)
     squares = jnp.sum(counted[:, None] * directions**2)
     return Info(
         entropy=jnp.sum(counted * entropies) / total,

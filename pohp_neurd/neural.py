@@ -5,6 +5,7 @@ connection from the input, then 256 ReLUs; actor and critic are linear heads on 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import haiku as hk
 import jax
@@ -43,7 +44,7 @@ def network(
         value = hk.Linear(1, name="critic")(hidden)[0] if critic else None
         return policy.Output(logits, value)
 
-    pure = hk.without_apply_rng(hk.transform(forward))
+    pure: Any = hk.without_apply_rng(hk.transform(forward))
 
     def init(*, key: types.Key) -> types.Parameters:
         return pure.init(key, jnp.zeros(observation_size))

@@ -66,9 +66,7 @@ class Process(Protocol):
     def legal_actions(self, history: types.History) -> Bool[Array, "A"]:
         """Which actions are allowed: 𝒜(h) as a mask."""
 
-    def apply(
-        self, history: types.History, action: types.Action, *, key: types.Key
-    ) -> types.History:
+    def apply(self, history: types.History, action: types.Action, *, key: types.Key) -> types.History:
         """The next active history: h, then the agent's action, then the daimon's reply.
 
         A terminal history absorbs: whatever the action, it is its own successor.
@@ -135,9 +133,7 @@ class AgentView:
         """What the agent may do on its turn."""
         return self.process.legal_actions(history.inner)
 
-    def apply(
-        self, history: ViewedHistory, action: types.Action, *, key: types.Key
-    ) -> ViewedHistory:
+    def apply(self, history: ViewedHistory, action: types.Action, *, key: types.Key) -> ViewedHistory:
         """The agent's next turn, after its own action and everybody else's."""
         key, inner_key = jax.random.split(key)
         inner = self.process.apply(history.inner, action, key=inner_key)
@@ -153,9 +149,7 @@ class AgentView:
         """The probability that the process got here and goes on."""
         return history.running * self.process.continuation(history.inner)
 
-    def _until_turn(
-        self, inner: types.History, reward: Float[Array, ""], key: types.Key
-    ) -> ViewedHistory:
+    def _until_turn(self, inner: types.History, reward: Float[Array, ""], key: types.Key) -> ViewedHistory:
         def others_turn(carry: tuple[ViewedHistory, types.Key]) -> Bool[Array, ""]:
             history, _ = carry
             return (self.process.active_agent(history.inner) != self.agent) & (history.running > 0)
@@ -188,12 +182,8 @@ def agent_view(
         raise ValueError(f"agent must be one of 0 to {spec.num_agents - 1}, but is {agent}.")
     bound = spec.return_bound if reward_bound is None else reward_bound
     if bound is None:
-        raise ValueError(
-            "a continuing process has no return bound: give agent_view a reward_bound."
-        )
-    viewed = dataclasses.replace(
-        spec, num_agents=1, reward_bound=bound, return_bound=spec.return_bound
-    )
+        raise ValueError("a continuing process has no return bound: give agent_view a reward_bound.")
+    viewed = dataclasses.replace(spec, num_agents=1, reward_bound=bound, return_bound=spec.return_bound)
     return AgentView(process, agent, policy, viewed)
 
 
@@ -207,9 +197,7 @@ class _Answers(NamedTuple):
     continuation: Array
 
 
-def check_process(
-    process: Process, *, num_episodes: int = 16, num_steps: int = 64, seed: int = 0
-) -> None:
+def check_process(process: Process, *, num_episodes: int = 16, num_steps: int = 64, seed: int = 0) -> None:
     """Plays `process` at random and raises a ValueError naming the first rule that it breaks.
 
     The public conformance check: a new world that passes it can be trained on. Rules: the answers have
@@ -246,9 +234,7 @@ def _answers(process: Process, history: types.History) -> _Answers:
     )
 
 
-def _play(
-    process: Process, key: types.Key, num_steps: int
-) -> tuple[types.History, _Answers, Array]:
+def _play(process: Process, key: types.Key, num_steps: int) -> tuple[types.History, _Answers, Array]:
     def step(history: types.History, index: Array) -> tuple[types.History, tuple]:
         act_key, reply_key = jax.random.split(jax.random.fold_in(key, index))
         answers = _answers(process, history)
@@ -278,10 +264,9 @@ def _check_shapes(process: Process, history: types.History) -> None:
 
 def _check_bounds(spec: Spec, answers: _Answers) -> None:
     agents, legal, going = answers.active_agent, answers.legal, answers.continuation > 0
-    _require(
-        np.all((agents >= 0) & (agents < spec.num_agents)), "active agents are in range", agents
-    )
-    _require(np.all((answers.continuation >= 0) & (answers.continuation <= 1)), "continuation is in [0, 1]", answers.continuation)  # fmt: skip
+    _require(np.all((agents >= 0) & (agents < spec.num_agents)), "active agents are in range", agents)
+    outside = (answers.continuation < 0) | (answers.continuation > 1) | np.isnan(answers.continuation)
+    _require(not np.any(outside), "continuation is in [0, 1]", answers.continuation[outside][:1])
     _require(np.all(legal.any(axis=-1) | ~going), "an active history has a legal action", "")
     _require(np.all(np.isfinite(answers.observation)), "observations are finite", "")
     slack = 1e-5 * max(spec.reward_bound, 1.0)
@@ -311,16 +296,12 @@ def _check_plain_calls(
         history = process.apply(history, jnp.asarray(actions[0, index]), key=reply_key)
 
 
-def _check_end(
-    process: Process, histories: types.History, answers: _Answers, num_steps: int
-) -> None:
+def _check_end(process: Process, histories: types.History, answers: _Answers, num_steps: int) -> None:
     ended = answers.continuation == 0
-    for before, after in ((slice(0, -1), slice(1, None)),):
-        stays = ended[:, before]
-        for leaf in jax.tree.leaves(histories):
-            flags = stays.reshape(stays.shape + (1,) * (leaf.ndim - 2))
-            same = (leaf[:, before] == leaf[:, after]) | ~flags
-            _require(np.all(same), "terminal histories absorb", "a terminal history with another after it")  # fmt: skip
+    for leaf in jax.tree.leaves(histories):
+        flags = ended[:, :-1].reshape(ended.shape[0], -1, *[1] * (leaf.ndim - 2))
+        same = (leaf[:, :-1] == leaf[:, 1:]) | ~flags
+        _require(np.all(same), "terminal histories absorb", "a terminal one with another after it")
     horizon = process.spec.horizon
     if horizon is not None and horizon < num_steps:
         late = "an episode still running after its horizon"

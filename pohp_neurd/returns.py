@@ -9,14 +9,13 @@ decision, with continuation 0.
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from pohp_neurd import checks, types
 
 
 def monte_carlo(
-    rewards: Float[ArrayLike, "T"], continuations: Float[ArrayLike, "T"]
+    rewards: Float[types.ArrayLike, "T"], continuations: Float[types.ArrayLike, "T"]
 ) -> Float[Array, "T"]:
     """Return-to-go after every decision: G_t = r_{t+1} + γ_{t+1} G_{t+1}, and 0 beyond the last.
 
@@ -29,12 +28,12 @@ def monte_carlo(
 
 
 def lambda_returns(
-    rewards: Float[ArrayLike, "T"],
-    continuations: Float[ArrayLike, "T"],
-    next_values: Float[ArrayLike, "T"],
+    rewards: Float[types.ArrayLike, "T"],
+    continuations: Float[types.ArrayLike, "T"],
+    next_values: Float[types.ArrayLike, "T"],
     *,
     lambda_: types.Scalar,
-    bootstrap: types.Scalar | Float[ArrayLike, "T"] = 1.0,
+    bootstrap: types.Scalar | Float[types.ArrayLike, "T"] = 1.0,
 ) -> Float[Array, "T"]:
     """TD(λ) return after every decision, cut off after the last one.
 
@@ -66,9 +65,9 @@ def lambda_returns(
 
 
 def truncated_lambda_returns(
-    rewards: Float[ArrayLike, "T"],
-    continuations: Float[ArrayLike, "T"],
-    next_values: Float[ArrayLike, "T"],
+    rewards: Float[types.ArrayLike, "T"],
+    continuations: Float[types.ArrayLike, "T"],
+    next_values: Float[types.ArrayLike, "T"],
     *,
     steps: int,
     lambda_: types.Scalar,

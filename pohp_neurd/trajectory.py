@@ -47,9 +47,5 @@ def pad(trajectory: Trajectory, length: int) -> Trajectory:
     """
     missing = length - trajectory.action.shape[0]
     if missing < 0:
-        raise ValueError(
-            f"a trajectory of {trajectory.action.shape[0]} steps does not fit into {length}."
-        )
-    return jax.tree.map(
-        lambda leaf: jnp.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1)), trajectory
-    )
+        raise ValueError(f"a trajectory of {trajectory.action.shape[0]} steps does not fit into {length}.")
+    return jax.tree.map(lambda leaf: jnp.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1)), trajectory)

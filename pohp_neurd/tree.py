@@ -179,9 +179,7 @@ class Tree:
         state = self.information_state_of(history)
         return self.device.legal[state] & (state >= 0)
 
-    def apply(
-        self, history: "TreeHistory", action: types.Action, *, key: types.Key
-    ) -> "TreeHistory":
+    def apply(self, history: "TreeHistory", action: types.Action, *, key: types.Key) -> "TreeHistory":
         """The child that `action` leads to, and then chance until an agent is to act."""
         state = self.information_state_of(history)
         row = self.device.first_child[history.row] + self.device.action_rank[state, action]

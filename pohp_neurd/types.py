@@ -14,11 +14,16 @@ Functions are written for one decision or one trajectory; batch axes come from `
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Int, UInt32
+
+if TYPE_CHECKING:
+    # The union of all that jax takes for an array supports no operator in a type checker's eyes.
+    ArrayLike = Any
+else:
+    from jax.typing import ArrayLike
 
 History: TypeAlias = Any
 """A history of a process: a pytree of arrays, which only the process looks into."""

@@ -1,0 +1,1 @@
+"""The only layer with files, time, progress and pictures."""

@@ -1,0 +1,1 @@
+"""The boundary to OpenSpiel: its games as trees, its policies and agents."""
