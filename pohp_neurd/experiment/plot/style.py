@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+import cycler
 import matplotlib
 from matplotlib import figure as figures
 from matplotlib.backends import backend_agg
@@ -13,12 +14,12 @@ from matplotlib.backends import backend_agg
 # Okabe and Ito's colours: distinguishable with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-_SETTINGS = {
+_SETTINGS: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "grid.alpha": 0.3,
-    "axes.prop_cycle": matplotlib.cycler(color=COLOURS),
+    "axes.prop_cycle": cycler.cycler(color=COLOURS),
     "figure.dpi": 150,
     "font.size": 10,
     "legend.frameon": False,
