@@ -180,7 +180,7 @@ class Index(NamedTuple):
     """The agent states that an update function makes of a tree's histories, numbered."""
 
     state: Int[np.ndarray, "N"]
-    """Agent by agent, in the order of first visit; -1 where no agent acts."""
+    """In the order of a tree's information states; -1 where no agent acts."""
     num_states: int
     legal: np.ndarray
     """[states, A], as at the first history of each; `legal_actions_agree` says whether at all."""
@@ -190,6 +190,7 @@ class Index(NamedTuple):
 def index(world: tree.Tree, memory: UpdateFunction) -> Index:
     """Numbers for the agent states of all decisions of `world`: rows of a table for that memory."""
     numbers = np.full(world.num_histories, -1, np.int32)
+    turns = _turns(world)
     count = 0
     representatives: list[int] = []
     for agent in range(world.num_agents):
@@ -199,11 +200,11 @@ def index(world: tree.Tree, memory: UpdateFunction) -> Index:
         _, first, inverse = np.unique(
             _contents(world, memory, agent, rows), return_index=True, return_inverse=True
         )
-        by_visit = np.argsort(first, kind="stable")
-        rank = np.empty_like(by_visit)
-        rank[by_visit] = np.arange(len(by_visit))
+        order = np.lexsort((first, turns[rows[first]]))
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
         numbers[rows] = count + rank[inverse.reshape(-1)]
-        representatives.extend(rows[first[by_visit]])
+        representatives.extend(rows[first[order]])
         count += len(first)
     legal = world.legal[world.information_state[representatives]]
     return Index(numbers, count, legal, world.player[representatives].astype(np.int32))
@@ -257,7 +258,7 @@ class Verdict(NamedTuple):
 def is_timed(world: tree.Tree, memory: UpdateFunction) -> Verdict:
     """Whether every agent state tells how many actions the agent has taken."""
     numbers = index(world, memory).state
-    taken = _own_actions(world)
+    taken = _turns(world)
     return _uniform(numbers, taken, "were reached after different numbers of own actions")
 
 
@@ -304,15 +305,8 @@ def legal_actions_agree(world: tree.Tree, memory: UpdateFunction) -> Verdict:
     return _uniform(numbers, kinds, "have different legal actions")
 
 
-def _own_actions(world: tree.Tree) -> Int[np.ndarray, "N"]:
-    taken = np.zeros((world.num_histories, world.num_agents), np.int32)
-    for start, stop in zip(world.levels[1:-1], world.levels[2:], strict=True):
-        above = world.parent[start:stop]
-        taken[start:stop] = taken[above]
-        acting = world.player[above]
-        rows = np.flatnonzero(acting >= 0)
-        taken[start + rows, acting[rows]] += 1
-    return taken[np.arange(world.num_histories), np.maximum(world.player, 0)]
+def _turns(world: tree.Tree) -> Int[np.ndarray, "N"]:
+    return tree.own_turns(world.parent, world.player, world.levels, world.num_agents)
 
 
 def _uniform(numbers: np.ndarray, property_: np.ndarray, complaint: str) -> Verdict:

@@ -6,6 +6,7 @@ the daimon's moves (chance) are histories of their own, so that their probabilit
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -43,7 +44,7 @@ class Tree:
     information_state: Int[np.ndarray, "N"]
     """The acting agent's information state; -1 where no agent acts."""
     state_player: Int[np.ndarray, "S"]
-    """The agent that each information state belongs to; states of one agent are side by side."""
+    """The agent that each information state belongs to: agent by agent, and own turn by own turn."""
     legal: Bool[np.ndarray, "S A"]
     features: Float[np.ndarray, "S D"]
     """Information-state tensors: what a network sees."""
@@ -214,6 +215,20 @@ class Tree:
 
         row, reward, _ = jax.lax.while_loop(is_chance, draw, (row, reward, key))
         return TreeHistory(row, reward)
+
+
+def own_turns(
+    parent: Int[np.ndarray, "N"], player: Int[np.ndarray, "N"], levels: Sequence[int], num_agents: int
+) -> Int[np.ndarray, "N"]:
+    """How many actions the agent that acts at each history has taken before; 0 where none acts."""
+    taken = np.zeros((len(parent), num_agents), np.int32)
+    for start, stop in zip(levels[1:-1], levels[2:], strict=True):
+        above = parent[start:stop]
+        taken[start:stop] = taken[above]
+        acting = player[above]
+        rows = np.flatnonzero(acting >= 0)
+        taken[start + rows, acting[rows]] += 1
+    return np.where(player >= 0, taken[np.arange(len(parent)), np.maximum(player, 0)], 0)
 
 
 class TreeHistory(NamedTuple):

@@ -3,6 +3,7 @@
 The room between a description of a process, node by node, and `tree`.
 """
 
+import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,36 @@ class Node(NamedTuple):
     """Of the chance outcomes."""
 
 
+@dataclasses.dataclass
+class Rows:
+    """Histories in the order of their depth, and within it of their parents: one entry a history."""
+
+    levels: list[int] = dataclasses.field(default_factory=lambda: [0])
+    """Where each depth begins; closed by the number of histories."""
+    parent: list[int] = dataclasses.field(default_factory=list)
+    action: list[int] = dataclasses.field(default_factory=list)
+    chance: list[float] = dataclasses.field(default_factory=list)
+    player: list[int] = dataclasses.field(default_factory=list)
+    state: list[int] = dataclasses.field(default_factory=list)
+    """The information state's number in the order of first visit; -1 where no agent acts."""
+    rewarded: list[int] = dataclasses.field(default_factory=list)
+    """The histories with a reward, and in `rewards` what every agent gets there."""
+    rewards: list[Sequence[float]] = dataclasses.field(default_factory=list)
+    states: dict[tuple[int, Hashable], int] = dataclasses.field(default_factory=dict)
+    """(agent, information state) -> its number."""
+    actions: list[Sequence[int]] = dataclasses.field(default_factory=list)
+    """The legal actions of each information state."""
+
+    def check_actions(self, identity: tuple[int, Hashable], number: int, actions: Sequence[int]) -> None:
+        """Raises if a history has other legal actions than the first one of its information state."""
+        if tuple(self.actions[number]) != tuple(actions):
+            raise ValueError(
+                f"information state {identity[1]!r} of agent {identity[0]} has legal actions "
+                f"{tuple(self.actions[number])} at one history and {tuple(actions)} at another; an agent "
+                "could not tell which."
+            )
+
+
 def grow(
     root: Any,
     describe: Callable[[Any], Node],
@@ -40,103 +71,89 @@ def grow(
     `describe(node)` tells what a node is, `child(node, action)` leads on. A compiled OpenSpiel game
     comes from `openspiel.compile_game`, which does the same faster.
     """
-    builder = Builder(num_agents, num_actions)
+    rows = Rows()
     level = [(root, -1, -1, 1.0)]
     while level:
         following = []
         for node, parent, action, chance in level:
-            told = describe(node)
-            row = builder.add(parent, action, chance, told)
+            told, row, state = describe(node), len(rows.parent), -1
+            if told.player >= 0:
+                identity = (told.player, told.information_state)
+                state = rows.states.setdefault(identity, len(rows.states))
+                if state == len(rows.actions):
+                    rows.actions.append(tuple(told.actions))
+                rows.check_actions(identity, state, told.actions)
+            if any(told.rewards):
+                rows.rewarded.append(row)
+                rows.rewards.append(told.rewards)
+            rows.parent.append(parent)
+            rows.action.append(action)
+            rows.chance.append(chance)
+            rows.player.append(told.player)
+            rows.state.append(state)
             probabilities = told.probabilities or [1.0] * len(told.actions)
             for act, probability in zip(told.actions, probabilities, strict=True):
                 following.append((child(node, act), row, act, probability))
-        builder.end_level()
+        rows.levels.append(len(rows.parent))
         level = following
-    return builder.finish(name=name)
+    return lay_out(rows, num_agents=num_agents, num_actions=num_actions, name=name)
 
 
-class Builder:
-    """Collects histories level by level and lays them out as a Tree."""
+def lay_out(
+    rows: Rows,
+    *,
+    num_agents: int,
+    num_actions: int,
+    name: str,
+    features: Float[np.ndarray, "S D"] | None = None,
+) -> tree.Tree:
+    """The tree of `rows`; `features` are in the order of first visit, by default one-hot.
 
-    def __init__(self, num_agents: int, num_actions: int) -> None:
-        self.num_agents, self.num_actions = num_agents, num_actions
-        self.levels = [0]
-        self.parent: list[int] = []
-        self.action: list[int] = []
-        self.chance: list[float] = []
-        self.player: list[int] = []
-        self.rewards: dict[int, Sequence[float]] = {}
-        self.state_of_row: list[int] = []
-        self.states: dict[tuple[int, Hashable], int] = {}
-        self.state_actions: list[Sequence[int]] = []
-
-    def add(self, parent: int, action: int, chance: float, node: Node) -> int:
-        """The row of a new history. All of a level's histories come in the order of their parents."""
-        row = len(self.parent)
-        self.parent.append(parent)
-        self.action.append(action)
-        self.chance.append(chance)
-        self.player.append(node.player)
-        if any(node.rewards):
-            self.rewards[row] = node.rewards
-        state = -1
-        if node.player >= 0:
-            identity = (node.player, node.information_state)
-            state = self.states.setdefault(identity, len(self.states))
-            if state == len(self.state_actions):
-                self.state_actions.append(tuple(node.actions))
-            elif self.state_actions[state] != tuple(node.actions):
-                raise ValueError(
-                    f"information state {node.information_state!r} of agent {node.player} has legal "
-                    f"actions {self.state_actions[state]} at one history and {tuple(node.actions)} at "
-                    "another; an agent could not tell which."
-                )
-        self.state_of_row.append(state)
-        return row
-
-    def end_level(self) -> None:
-        """All histories of one more step from the root have been added."""
-        self.levels.append(len(self.parent))
-
-    def finish(self, *, name: str, features: Float[np.ndarray, "S D"] | None = None) -> tree.Tree:
-        """The tree; `features` are rows in the order in which information states were first added."""
-        count, num_states = len(self.parent), len(self.states)
-        parent = np.array(self.parent, np.int32)
-        num_children = np.bincount(parent[1:], minlength=count).astype(np.int32)
-        # Children come level by level in the order of their parents, so they lie side by side.
-        first_child = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, 0)
-        rewards = np.zeros((count, self.num_agents))
-        if self.rewards:
-            rewards[list(self.rewards)] = np.array(list(self.rewards.values()), np.float64)
-        # Agent by agent, and within an agent in the order of first visit.
-        owners = np.array([player for player, _ in self.states], np.int32)
-        order = np.argsort(owners, kind="stable")
-        place = np.empty(num_states + 1, np.int32)
-        place[order] = np.arange(num_states, dtype=np.int32)
-        place[-1] = -1
-        legal = np.zeros((num_states, self.num_actions), bool)
-        for state, actions in enumerate(self.state_actions):
-            legal[place[state], list(actions)] = True
-        names = [str(identity) for _, identity in self.states]
-        if features is None:
-            features = np.eye(max(num_states, 1), dtype=np.float32)[:num_states]
-        else:
-            features = features[order]
-        return tree.Tree(
-            num_agents=self.num_agents,
-            num_actions=self.num_actions,
-            levels=tuple(self.levels),
-            parent=parent,
-            first_child=first_child.astype(np.int32),
-            num_children=num_children,
-            incoming_action=np.array(self.action, np.int32),
-            player=np.array(self.player, np.int8),
-            chance=np.array(self.chance, np.float64),
-            rewards=rewards,
-            information_state=place[np.array(self.state_of_row, np.int32)],
-            state_player=owners[order],
-            legal=legal,
-            features=features,
-            information_state_strings=tuple(names[i] for i in order),
-            name=name,
-        )
+    Information states are put in the order of agents, of own turns within an agent, and of first visit
+    within a turn: so a sweep over an agent's turns finds each of them in one piece.
+    """
+    count, num_states = len(rows.parent), len(rows.states)
+    parent, player = np.array(rows.parent, np.int32), np.array(rows.player, np.int8)
+    num_children = np.bincount(parent[1:], minlength=count).astype(np.int32)
+    # Children come level by level in the order of their parents, so they lie side by side.
+    first_child = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, 0)
+    rewards = np.zeros((count, num_agents))
+    if rows.rewarded:
+        rewards[rows.rewarded] = np.array(rows.rewards, np.float64)
+    state = np.array(rows.state, np.int32)
+    owners = np.array([agent for agent, _ in rows.states], np.int32)
+    turns = tree.own_turns(parent, player, rows.levels, num_agents)
+    decisions = np.flatnonzero(state >= 0)
+    _, first_visit = np.unique(state[decisions], return_index=True)
+    order = np.lexsort((turns[decisions[first_visit]], owners))
+    place = np.full(num_states + 1, -1, np.int32)
+    place[order] = np.arange(num_states, dtype=np.int32)
+    legal = np.zeros((num_states, num_actions), bool)
+    sizes = [len(actions) for actions in rows.actions]
+    columns = np.concatenate(
+        [np.asarray(actions, np.int64) for actions in rows.actions] or [np.zeros(0, int)]
+    )
+    legal[np.repeat(place[:-1], sizes), columns] = True
+    names = [str(identity) for _, identity in rows.states]
+    if features is None:
+        features = np.eye(max(num_states, 1), dtype=np.float32)[:num_states]
+    else:
+        features = features[order]
+    return tree.Tree(
+        num_agents=num_agents,
+        num_actions=num_actions,
+        levels=tuple(rows.levels),
+        parent=parent,
+        first_child=first_child.astype(np.int32),
+        num_children=num_children,
+        incoming_action=np.array(rows.action, np.int32),
+        player=player,
+        chance=np.array(rows.chance, np.float64),
+        rewards=rewards,
+        information_state=place[state],
+        state_player=owners[order],
+        legal=legal,
+        features=features,
+        information_state_strings=tuple(names[i] for i in order),
+        name=name,
+    )
