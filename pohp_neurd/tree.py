@@ -6,6 +6,7 @@ the daimon's moves (chance) are histories of their own, so that their probabilit
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -70,7 +71,7 @@ class Tree:
     def previous_decision(self) -> Int[np.ndarray, "N P"]:
         """Each agent's last decision strictly above each history; -1 where it has made none."""
         previous = np.full((self.num_histories, self.num_agents), -1, np.int32)
-        for start, stop in zip(self.levels[1:-1], self.levels[2:], strict=True):
+        for start, stop in itertools.pairwise(self.levels[1:]):
             above = self.parent[start:stop]
             previous[start:stop] = previous[above]
             acting = self.player[above]
@@ -82,7 +83,7 @@ class Tree:
     def previous_action(self) -> Int[np.ndarray, "N P"]:
         """The action that each agent took at its `previous_decision`; -1 where it has made none."""
         actions = np.full((self.num_histories, self.num_agents), -1, np.int32)
-        for start, stop in zip(self.levels[1:-1], self.levels[2:], strict=True):
+        for start, stop in itertools.pairwise(self.levels[1:]):
             above = self.parent[start:stop]
             actions[start:stop] = actions[above]
             acting = self.player[above]
@@ -132,12 +133,12 @@ class Tree:
     def spec(self) -> process.Spec:
         """The sizes and bounds, as a Process."""
         decisions = np.zeros(self.num_histories, np.int32)
-        for start, stop in zip(self.levels[1:-1], self.levels[2:], strict=True):
+        for start, stop in itertools.pairwise(self.levels[1:]):
             above = self.parent[start:stop]
             decisions[start:stop] = decisions[above] + (self.player[above] >= 0)
         returns = np.zeros_like(self.shifted_rewards)
         arrivals = np.zeros_like(self.shifted_rewards)
-        for start, stop in zip(self.levels[1:-1], self.levels[2:], strict=True):
+        for start, stop in itertools.pairwise(self.levels[1:]):
             above = self.parent[start:stop]
             returns[start:stop] = returns[above] + self.shifted_rewards[start:stop]
             # Rewards at chance histories are received with the next active one.
@@ -222,7 +223,7 @@ def own_turns(
 ) -> Int[np.ndarray, "N"]:
     """How many actions the agent that acts at each history has taken before; 0 where none acts."""
     taken = np.zeros((len(parent), num_agents), np.int32)
-    for start, stop in zip(levels[1:-1], levels[2:], strict=True):
+    for start, stop in itertools.pairwise(levels[1:]):
         above = parent[start:stop]
         taken[start:stop] = taken[above]
         acting = player[above]

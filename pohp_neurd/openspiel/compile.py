@@ -1,0 +1,177 @@
+"""An OpenSpiel game, walked once into a tree."""
+
+import difflib
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pyspiel
+import tqdm
+
+from pohp_neurd import tree, tree_builder
+
+MAX_HISTORIES = 5_000_000
+_REFRESH = 4096  # histories between two looks at the progress bar and the limit
+
+
+def load_game(game: str | Any) -> Any:
+    """The OpenSpiel game of that name (with parameters, as OpenSpiel writes them), ready to be walked.
+
+    Simultaneous moves are taken in turns that the players do not see (`turn_based_simultaneous_game`).
+    """
+    loaded = _load(game) if isinstance(game, str) else game
+    if not isinstance(loaded, pyspiel.Game):
+        raise ValueError(f"game must be an OpenSpiel game or its name, but is {type(game).__name__}.")
+    kind = loaded.get_type()
+    if kind.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
+        raise ValueError(f"{kind.short_name} is a mean field game, which has no players to take turns.")
+    if kind.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        loaded = pyspiel.convert_to_turn_based(loaded)
+    return loaded
+
+
+def compile_game(game: str | Any, *, max_histories: int = MAX_HISTORIES) -> tree.Tree:
+    """The tree of an OpenSpiel game: every history, once.
+
+    `game` is a game, or its name as OpenSpiel writes it, such as "kuhn_poker(players=3)". A game of more
+    than `max_histories` histories is refused as soon as that is known.
+
+    >>> kuhn = compile_game("kuhn_poker")
+    >>> kuhn.num_histories, kuhn.num_information_states
+    (58, 12)
+    """
+    if max_histories < 1:
+        raise ValueError(f"max_histories must be at least 1, but is {max_histories}.")
+    game = load_game(game)
+    kind = game.get_type()
+    if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
+        raise ValueError(
+            f"{kind.short_name} samples its chance events and cannot be walked: play it live instead."
+        )
+    rows, witnesses = _walk(game, max_histories)
+    return tree_builder.lay_out(
+        rows,
+        num_agents=game.num_players(),
+        num_actions=max(game.num_distinct_actions(), 1),
+        name=str(game),
+        features=_features(game, witnesses),
+    )
+
+
+def _load(name: str) -> Any:
+    try:
+        return pyspiel.load_game(name)
+    except (pyspiel.SpielError, RuntimeError, ValueError, TypeError) as error:
+        # OpenSpiel lists every game it knows; its first sentence says what was wrong.
+        complaint = re.split(r"\.\s|\n|\. Available", str(error).strip())[0].rstrip(".: ")
+        known = pyspiel.registered_names()
+        short = name.split("(")[0].strip()
+        hint = ""
+        if short not in known:
+            near = difflib.get_close_matches(short, known, n=3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else "; see pyspiel.registered_names()."
+        raise ValueError(f"OpenSpiel cannot load {name!r}: {complaint}{hint or '.'}") from None
+
+
+def _information_string(game: Any) -> str:
+    """The name of the method that tells a player's information states apart."""
+    kind = game.get_type()
+    if kind.provides_information_state_string:
+        return "information_state_string"
+    if kind.provides_observation_string:
+        warnings.warn(
+            f"{kind.short_name} gives no information-state strings: its observation strings stand in for "
+            "them, so that policies may forget what an information state would remember. Best responses "
+            "and NashConv are still over everything a player has seen and done.",
+            stacklevel=4,
+        )
+        return "observation_string"
+    raise ValueError(f"{kind.short_name} gives neither information-state nor observation strings.")
+
+
+def _walk(game: Any, max_histories: int) -> tuple[tree_builder.Rows, list[Any]]:
+    """Every history, and for every information state one OpenSpiel state where it was first seen.
+
+    This loop runs once a history, in Python: it is flat, and calls OpenSpiel as seldom as it can.
+    """
+    method = _information_string(game)
+    exact_strings = method == "information_state_string"
+    rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
+    chance_player, terminal_player = pyspiel.PlayerId.CHANCE, pyspiel.PlayerId.TERMINAL
+    rows, witnesses = tree_builder.Rows(), []
+    states, actions_of = rows.states, rows.actions
+    level = [game.new_initial_state()]
+    rows.parent.append(-1)
+    rows.action.append(-1)
+    rows.chance.append(1.0)
+    earned = [np.zeros(game.num_players())] if rewarded_anywhere else []
+    row = 0
+    with tqdm.tqdm(desc="compiling", unit=" histories", delay=3, disable=None, leave=False) as progress:
+        while level:
+            following: list[Any] = []
+            earned_below: list[np.ndarray] = []
+            rows.levels.append(len(rows.parent))
+            for place, state in enumerate(level):
+                if row % _REFRESH == 0:
+                    progress.update(row - progress.n)
+                    if len(rows.parent) > max_histories:
+                        raise ValueError(
+                            f"{game.get_type().short_name} has more than {max_histories:,} histories (stopped "
+                            f"after {len(rows.parent):,}): raise max_histories, or play it live instead."
+                        )
+                player = state.current_player()
+                number = -1
+                if rewarded_anywhere:
+                    total = np.array(state.returns())
+                    rows.rewarded.append(row)
+                    rows.rewards.append(total - earned[place])
+                if player == terminal_player:
+                    if not rewarded_anywhere:
+                        rows.rewarded.append(row)
+                        rows.rewards.append(state.returns())
+                    rows.player.append(tree.TERMINAL)
+                    rows.state.append(-1)
+                    row += 1
+                    continue
+                if player == chance_player:
+                    actions, probabilities = zip(*state.chance_outcomes(), strict=True)
+                    rows.chance.extend(probabilities)
+                    rows.player.append(tree.CHANCE)
+                else:
+                    identity = (player, getattr(state, method)())
+                    number = states.setdefault(identity, len(states))
+                    if number == len(actions_of):
+                        actions_of.append(state.legal_actions())
+                        witnesses.append(state)
+                    elif not exact_strings:
+                        rows.check_actions(identity, number, state.legal_actions())
+                    actions = actions_of[number]
+                    rows.chance.extend([1.0] * len(actions))
+                    rows.player.append(player)
+                rows.state.append(number)
+                rows.parent.extend([row] * len(actions))
+                rows.action.extend(actions)
+                following.extend([state.child(action) for action in actions])
+                if rewarded_anywhere:
+                    earned_below.extend([total] * len(actions))
+                row += 1
+            level, earned = following, earned_below
+    if len(rows.parent) > max_histories:
+        raise ValueError(
+            f"{game.get_type().short_name} has {len(rows.parent):,} histories, more than the limit of "
+            f"{max_histories:,}: raise max_histories, or play it live instead."
+        )
+    return rows, witnesses
+
+
+def _features(game: Any, witnesses: list[Any]) -> np.ndarray | None:
+    """What a network sees at each information state; None for a game without tensors."""
+    kind = game.get_type()
+    for method, provided in (
+        ("information_state_tensor", kind.provides_information_state_tensor),
+        ("observation_tensor", kind.provides_observation_tensor),
+    ):
+        if provided and witnesses:
+            return np.array([getattr(state, method)() for state in witnesses], np.float32)
+    return None
