@@ -7,7 +7,7 @@ agent itself sees: its observations and its own actions.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ class UpdateFunction(NamedTuple):
     """The agent state after acting in one state and coming to a next active history."""
 
 
+@runtime_checkable
 class InformationProcess(process.Process, Protocol):
     """A process that names its information states by number, as a Tree does."""
 

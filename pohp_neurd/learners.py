@@ -7,7 +7,7 @@ does not know whether a table or a network made the logits, nor where the return
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -231,6 +231,7 @@ class Info(NamedTuple):
     exploration: Float[Array, ""]
 
 
+@runtime_checkable
 class Update(Protocol):
     """One update from a batch of decisions."""
 

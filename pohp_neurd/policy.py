@@ -4,7 +4,7 @@ Pipeline: agent state -> logits -> **probabilities -> action** (Morrill et al. 2
 Acting, learning and evaluation all come through here, so that they agree to the last bit.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +22,14 @@ class Output(NamedTuple):
     """The critic's estimate of the return from here; None for a model without a critic."""
 
 
+@runtime_checkable
 class Init(Protocol):
     """Fresh parameters of a model."""
 
     def __call__(self, *, key: types.Key) -> types.Parameters: ...
 
 
+@runtime_checkable
 class Apply(Protocol):
     """The model's output at one agent state."""
 

@@ -11,7 +11,7 @@ With several agents exactly one acts at each history. To each of them the others
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,7 @@ class Spec:
             object.__setattr__(self, "return_bound", self.reward_bound * self.horizon)
 
 
+@runtime_checkable
 class Process(Protocol):
     """What a world must answer; every function runs inside jit, vmap and scan."""
 
