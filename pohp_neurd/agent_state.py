@@ -268,11 +268,10 @@ def is_absent_minded(world: tree.Tree, memory: UpdateFunction) -> Verdict:
     numbers = index(world, memory).state
     ancestor = world.previous_decision[np.arange(world.num_histories), np.maximum(world.player, 0)]
     rows = np.flatnonzero(world.player >= 0)
-    current = rows
     above = ancestor[rows]
     while np.any(above >= 0):
         alive = above >= 0
-        rows, current, above = rows[alive], current[alive], above[alive]
+        rows, above = rows[alive], above[alive]
         same = numbers[rows] == numbers[above]
         if np.any(same):
             first, second = int(above[same][0]), int(rows[same][0])
@@ -281,7 +280,7 @@ def is_absent_minded(world: tree.Tree, memory: UpdateFunction) -> Verdict:
                 f"histories {first} and {second} lie on one path and share agent state {numbers[second]}",
                 (first, second),
             )
-        current, above = above, ancestor[above]
+        above = ancestor[above]
     return Verdict(False, "no agent state comes twice on a path")
 
 

@@ -67,5 +67,12 @@ def shape(name: str, value: Any, expected: tuple[int | None, ...]) -> None:
         raise ValueError(f"{name} must have the shape ({wanted}), but has {actual}.")
 
 
+def index(name: str, value: Any, size: int) -> None:
+    """Raises unless every entry of `value` is one of 0 to `size` - 1."""
+    array = known(value)
+    if array is not None and not np.all((array >= 0) & (array < size)):
+        raise ValueError(f"{name} must be one of 0 to {size - 1}, but is {_shown(array)}.")
+
+
 def _shown(array: np.ndarray) -> str:
     return f"{array.item():g}" if array.size == 1 else np.array2string(array, threshold=8)

@@ -7,6 +7,8 @@ Returns must not be positive: then every estimate is at least what it estimates 
 that optimism is what explores. In all functions `probability` is the one at which the action was drawn.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -20,14 +22,14 @@ def importance_weight(probability: types.Scalar) -> Float[Array, ""]:
     >>> float(importance_weight(0.25))
     4.0
     """
-    return _reciprocal(jnp.asarray(probability))
+    return _reciprocal(_real(probability))
 
 
 def ix_weight(probability: types.Scalar, exploration: types.Scalar) -> Float[Array, ""]:
     """The implicit-exploration correction 1 / (π(A) + η).
 
-    >>> float(ix_weight(0.75, 0.5))
-    0.8
+    >>> float(ix_weight(0.25, 0.25)), float(ix_weight(1.0, 1.0))
+    (2.0, 0.5)
     """
     checks.in_unit_interval("exploration", exploration)
     return _reciprocal(_corrected(probability, exploration))
@@ -58,9 +60,8 @@ def action_values(
     >>> action_values(-1.0, 0, jnp.array([0.25, 0.75]), 0.25).tolist()
     [-2.0, 0.0]
     """
-    checks.distribution("probabilities", probabilities)
-    checks.shape("probabilities", probabilities, (None,))
-    probabilities = jnp.asarray(probabilities)
+    probabilities = _given(probabilities, action)
+    checks.shape("return_", return_, ())
     weight = cix_weight(probabilities[action], exploration)
     taken = jnp.arange(probabilities.shape[0]) == action
     return baseline + jnp.where(taken, (return_ - baseline) * weight, 0.0)
@@ -84,9 +85,7 @@ def advantages(
     >>> advantages(-1.0, 0, jnp.array([0.25, 0.75]), 0.25).tolist()
     [-1.5, 0.5]
     """
-    checks.distribution("probabilities", probabilities)
-    checks.shape("probabilities", probabilities, (None,))
-    probabilities = jnp.asarray(probabilities)
+    probabilities = _given(probabilities, action)
     legal = jnp.ones(probabilities.shape, bool) if legal is None else legal
     checks.shape("legal", legal, probabilities.shape)
     probability = probabilities[action]
@@ -107,19 +106,37 @@ def sampled_advantages(
     >>> sampled_advantages(-1.0, 0, 0.25, jnp.array([True, True, False]), 0.25).tolist()
     [-1.5, 0.5, 0.0]
     """
+    checks.shape("legal", legal, (None,))
+    checks.shape("return_", return_, ())
     legal = jnp.asarray(legal)
-    probability = jnp.asarray(probability)
+    checks.index("action", action, legal.shape[0])
+    probability = _real(probability)
     scale = (return_ - baseline) * cix_weight(probability, exploration)
     taken = jnp.arange(legal.shape[0]) == action
     return jnp.where(legal, jnp.where(taken, scale * (1.0 - probability), -scale * probability), 0.0)
 
 
+def _given(probabilities: types.Probabilities, action: types.Action) -> Float[Array, "A"]:
+    """A user's `probabilities` as an array, once it is clear that they are some and have the action."""
+    checks.shape("probabilities", probabilities, (None,))
+    checks.distribution("probabilities", probabilities)
+    checks.index("action", action, jnp.shape(probabilities)[0])
+    return _real(probabilities)
+
+
+def _real(value: Any) -> Array:
+    """`value` as an array of its own float type; a 0 or 1 that was written without a point is a real too."""
+    array = jnp.asarray(value)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+
+
 def _corrected(probability: types.Scalar, exploration: types.Scalar) -> Float[Array, ""]:
-    probability = jnp.asarray(probability)
+    probability = _real(probability)
     return probability + jnp.asarray(exploration, dtype=probability.dtype)
 
 
 def _reciprocal(denominator: Float[Array, ""]) -> Float[Array, ""]:
-    # A sampled action has a positive probability; 0 comes from padding, and must not make an inf
-    # that the padding's zero weight would turn into NaN.
-    return 1.0 / jnp.maximum(denominator, jnp.finfo(denominator.dtype).tiny)
+    # A sampled action has a positive probability. 0 comes from padding: it weighs nothing, for an inf
+    # would become NaN against the padding's zero weight. The floor leaves a return of 1e7 finite.
+    limits = jnp.finfo(denominator.dtype)
+    return jnp.where(denominator > 0, 1.0 / jnp.maximum(denominator, limits.tiny / limits.eps), 0.0)

@@ -65,8 +65,8 @@ def neurd_cix_direction(
 ) -> Float[Array, "A"]:
     """NeuRD-CIX: (G − V) / β · (1{a = A} − π(A)), Morrill et al. (2023), Eq. 9.
 
-    NeuRD (Eq. 6) at exploration 0. At exploration 1 (Eq. 10) only the part that is common to all
-    actions differs from SPG in expectation, given a baseline.
+    NeuRD (Eq. 6) at exploration 0. At exploration 1 (Eq. 10), and with the state's value as the
+    baseline, its expectation differs from SPG's only by a part that is common to all actions.
 
     >>> decision = Decision(None, jnp.ones(2, bool), 0, 0.25, -1.0)
     >>> neurd_cix_direction(jnp.array([0.25, 0.75]), decision, 0.25).tolist()
@@ -92,13 +92,13 @@ def constant(value: float) -> types.Schedule:
 def theorem1_exploration(xi: float, num_actions: int) -> types.Schedule:
     """The schedule of Theorem 1: η_t = ξ / √(|A| t) at update t = 1, 2, …, and never above 1.
 
-    >>> float(theorem1_exploration(1.0, 4)(24))
-    0.1
+    >>> float(theorem1_exploration(1.0, 4)(15))
+    0.125
     """
     checks.positive("xi", xi)
     if num_actions < 1:
         raise ValueError(f"num_actions must be at least 1, but is {num_actions}.")
-    return lambda count: jnp.minimum(1.0, xi / jnp.sqrt(num_actions * (count + 1.0)))
+    return lambda count: jnp.minimum(1.0, xi / jnp.sqrt(num_actions * (jnp.asarray(count, float) + 1.0)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,7 +165,8 @@ class Magnet:
 def magnet_pull(logits: types.Logits, magnet_logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:
     """Direction towards the reference: its logits less ours, centred, so that only the policy moves.
 
-    It is −∂/∂ log π of the divergence KL(π ‖ reference) up to a part that is common to all actions.
+    It is −∂/∂π(a) KL(π ‖ reference) = log reference(a) − log π(a) − 1, up to a part that is common to
+    all actions: to mirror descent, and so to NeuRD, the gradient of that divergence.
     """
     return policy.centred(jnp.asarray(magnet_logits) - jnp.asarray(logits), legal)
 
@@ -272,7 +273,8 @@ def learner(
         checks.positive("threshold", threshold)
 
     def init(parameters: types.Parameters) -> State:
-        reference = None if magnet is None else parameters
+        # A copy: a caller that donates the state's buffers to jit may not donate one of them twice.
+        reference = None if magnet is None else jax.tree.map(jnp.array, parameters)
         return State(parameters, optimizer.init(parameters), jnp.zeros((), jnp.int32), reference)
 
     def loss_of_one(

@@ -43,13 +43,10 @@ def lambda_returns(
     discounts values, never rewards. An array of factors says it step by step: ones and a last 0.9
     discount the value at the cut alone.
     """
-    rewards = jnp.asarray(rewards)
-    checks.in_unit_interval("lambda_", lambda_)
-    checks.shape("continuations", continuations, rewards.shape)
-    checks.shape("next_values", next_values, rewards.shape)
-    values = jnp.asarray(next_values) * jnp.broadcast_to(
-        jnp.asarray(bootstrap, dtype=rewards.dtype), rewards.shape
-    )
+    rewards = _checked(rewards, continuations, next_values, lambda_)
+    factors = jnp.asarray(bootstrap, dtype=rewards.dtype)
+    checks.shape("bootstrap", factors, rewards.shape if factors.ndim else ())
+    values = jnp.asarray(next_values) * jnp.broadcast_to(factors, rewards.shape)
 
     def backward(
         following: Float[Array, ""],
@@ -78,10 +75,10 @@ def truncated_lambda_returns(
     The paper's critic target is `steps=32, lambda_=0.9, bootstrap=0.9`. `steps=1` or `lambda_=0` is
     one-step TD; `lambda_=1` is the n-step return.
     """
-    rewards, continuations = jnp.asarray(rewards), jnp.asarray(continuations)
     if steps < 1:
         raise ValueError(f"steps must be at least 1, but is {steps}.")
-    checks.shape("next_values", next_values, rewards.shape)
+    rewards = _checked(rewards, continuations, next_values, lambda_)
+    continuations = jnp.asarray(continuations)
     length = rewards.shape[0]
     values = jnp.asarray(next_values) * bootstrap
     # Row t of every window array holds decision t and the steps - 1 after it; what lies beyond the
@@ -100,3 +97,21 @@ def truncated_lambda_returns(
 
     columns = tuple(array[windows].T for array in (rewards, continuations, values))
     return jax.lax.scan(backward, cut, (*columns, inside.T), reverse=True)[0]
+
+
+def _checked(
+    rewards: Float[types.ArrayLike, "T"],
+    continuations: Float[types.ArrayLike, "T"],
+    next_values: Float[types.ArrayLike, "T"],
+    lambda_: types.Scalar,
+) -> Float[Array, "T"]:
+    """`rewards` as an array, once all that goes with them fits."""
+    rewards = jnp.asarray(rewards)
+    checks.shape("rewards", rewards, (None,))
+    if not rewards.shape[0]:
+        raise ValueError("a return needs at least one reward, but there is none.")
+    checks.shape("continuations", continuations, rewards.shape)
+    checks.in_unit_interval("continuations", continuations)
+    checks.shape("next_values", next_values, rewards.shape)
+    checks.in_unit_interval("lambda_", lambda_)
+    return rewards

@@ -161,7 +161,7 @@ class Tree:
     def initial(self, *, key: types.Key) -> "TreeHistory":
         """The root, after the daimon's opening moves."""
         root = jnp.zeros((), jnp.int32)
-        return self._reply(root, jnp.zeros(self.num_agents), key)
+        return self._reply(root, jnp.zeros(self.num_agents, jnp.float32), key)
 
     def active_agent(self, history: "TreeHistory") -> Int[Array, ""]:
         """Whose turn it is; at a terminal history, agent 0 for want of any."""
@@ -207,7 +207,8 @@ class Tree:
             row, reward, key = carry
             key, here = jax.random.split(key)
             # Walker's alias method: one uniform number and two look-ups for any number of outcomes.
-            scaled = jax.random.uniform(here) * device.num_children[row].astype(jnp.float32)
+            uniform = jax.random.uniform(here, dtype=jnp.float32)
+            scaled = uniform * device.num_children[row].astype(jnp.float32)
             column = jnp.minimum(scaled.astype(jnp.int32), device.num_children[row] - 1)
             child = device.first_child[row] + column
             kept = scaled - column.astype(jnp.float32) < device.alias_threshold[child]
