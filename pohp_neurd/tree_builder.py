@@ -4,6 +4,7 @@ The room between a description of a process, node by node, and `tree`.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -29,19 +30,19 @@ class Node(NamedTuple):
 
 @dataclasses.dataclass
 class Rows:
-    """Histories in the order of their depth, and within it of their parents: one entry a history."""
+    """Histories in the order of a walk, depth first and children in order: one entry a history."""
 
-    levels: list[int] = dataclasses.field(default_factory=lambda: [0])
-    """Where each depth begins; closed by the number of histories."""
     parent: list[int] = dataclasses.field(default_factory=list)
+    """-1 for the root, which comes first."""
+    depth: list[int] = dataclasses.field(default_factory=list)
     action: list[int] = dataclasses.field(default_factory=list)
     chance: list[float] = dataclasses.field(default_factory=list)
     player: list[int] = dataclasses.field(default_factory=list)
     state: list[int] = dataclasses.field(default_factory=list)
     """The information state's number in the order of first visit; -1 where no agent acts."""
     rewarded: list[int] = dataclasses.field(default_factory=list)
-    """The histories with a reward, and in `rewards` what every agent gets there."""
-    rewards: list[Sequence[float]] = dataclasses.field(default_factory=list)
+    """The histories with a reward, and in `rewards`, one after the other, what every agent gets there."""
+    rewards: list[float] = dataclasses.field(default_factory=list)
     states: dict[tuple[int, Hashable], int] = dataclasses.field(default_factory=dict)
     """(agent, information state) -> its number."""
     actions: list[Sequence[int]] = dataclasses.field(default_factory=list)
@@ -72,30 +73,29 @@ def grow(
     comes from `openspiel.compile_game`, which does the same faster.
     """
     rows = Rows()
-    level = [(root, -1, -1, 1.0)]
-    while level:
-        following = []
-        for node, parent, action, chance in level:
-            told, row, state = describe(node), len(rows.parent), -1
-            if told.player >= 0:
-                identity = (told.player, told.information_state)
-                state = rows.states.setdefault(identity, len(rows.states))
-                if state == len(rows.actions):
-                    rows.actions.append(tuple(told.actions))
-                rows.check_actions(identity, state, told.actions)
-            if any(told.rewards):
-                rows.rewarded.append(row)
-                rows.rewards.append(told.rewards)
-            rows.parent.append(parent)
-            rows.action.append(action)
-            rows.chance.append(chance)
-            rows.player.append(told.player)
-            rows.state.append(state)
-            probabilities = told.probabilities or [1.0] * len(told.actions)
-            for act, probability in zip(told.actions, probabilities, strict=True):
-                following.append((child(node, act), row, act, probability))
-        rows.levels.append(len(rows.parent))
-        level = following
+    stack = [(root, -1, -1, 1.0, 0)]
+    while stack:
+        node, parent, action, chance, depth = stack.pop()
+        told, row, state = describe(node), len(rows.parent), -1
+        if told.player >= 0:
+            identity = (told.player, told.information_state)
+            state = rows.states.setdefault(identity, len(rows.states))
+            if state == len(rows.actions):
+                rows.actions.append(tuple(told.actions))
+            rows.check_actions(identity, state, told.actions)
+        if any(told.rewards):
+            rows.rewarded.append(row)
+            rows.rewards.extend(told.rewards)
+        rows.parent.append(parent)
+        rows.depth.append(depth)
+        rows.action.append(action)
+        rows.chance.append(chance)
+        rows.player.append(told.player)
+        rows.state.append(state)
+        probabilities = told.probabilities or [1.0] * len(told.actions)
+        outcomes = list(zip(told.actions, probabilities, strict=True))
+        for act, probability in reversed(outcomes):
+            stack.append((child(node, act), row, act, probability, depth + 1))
     return lay_out(rows, num_agents=num_agents, num_actions=num_actions, name=name)
 
 
@@ -113,27 +113,33 @@ def lay_out(
     within a turn: so a sweep over an agent's turns finds each of them in one piece.
     """
     count, num_states = len(rows.parent), len(rows.states)
-    parent, player = np.array(rows.parent, np.int32), np.array(rows.player, np.int8)
+    depth = np.array(rows.depth, np.int32)
+    # Sorting a depth-first walk by depth, stably, brings the children of a history side by side, in the
+    # order of their parents.
+    walked = np.argsort(depth, kind="stable").astype(np.int32)
+    place = np.empty(count, np.int32)
+    place[walked] = np.arange(count, dtype=np.int32)
+    levels = (0, *np.cumsum(np.bincount(depth)).tolist())
+    parent = place[np.array(rows.parent, np.int32)[walked]]
+    parent[0] = -1
+    player = np.array(rows.player, np.int8)[walked]
     num_children = np.bincount(parent[1:], minlength=count).astype(np.int32)
-    # Children come level by level in the order of their parents, so they lie side by side.
     first_child = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, 0)
     rewards = np.zeros((count, num_agents))
     if rows.rewarded:
-        rewards[rows.rewarded] = np.array(rows.rewards, np.float64)
-    state = np.array(rows.state, np.int32)
+        rewards[place[rows.rewarded]] = np.array(rows.rewards, np.float64).reshape(-1, num_agents)
+    visited = np.array(rows.state, np.int32)[walked]
     owners = np.array([agent for agent, _ in rows.states], np.int32)
-    turns = tree.own_turns(parent, player, rows.levels, num_agents)
-    decisions = np.flatnonzero(state >= 0)
-    _, first_visit = np.unique(state[decisions], return_index=True)
-    order = np.lexsort((turns[decisions[first_visit]], owners))
-    place = np.full(num_states + 1, -1, np.int32)
-    place[order] = np.arange(num_states, dtype=np.int32)
+    turns = np.zeros(num_states, np.int32)
+    decisions = visited >= 0
+    turns[visited[decisions]] = tree.own_turns(parent, player, levels, num_agents)[decisions]
+    order = np.lexsort((turns, owners))
+    number = np.full(num_states + 1, -1, np.int32)  # the last entry is that of -1, no state
+    number[order] = np.arange(num_states, dtype=np.int32)
     legal = np.zeros((num_states, num_actions), bool)
     sizes = [len(actions) for actions in rows.actions]
-    columns = np.concatenate(
-        [np.asarray(actions, np.int64) for actions in rows.actions] or [np.zeros(0, int)]
-    )
-    legal[np.repeat(place[:-1], sizes), columns] = True
+    columns = np.fromiter(itertools.chain.from_iterable(rows.actions), np.int32, sum(sizes))
+    legal[np.repeat(number[:-1], sizes), columns] = True
     names = [str(identity) for _, identity in rows.states]
     if features is None:
         features = np.eye(max(num_states, 1), dtype=np.float32)[:num_states]
@@ -142,15 +148,15 @@ def lay_out(
     return tree.Tree(
         num_agents=num_agents,
         num_actions=num_actions,
-        levels=tuple(rows.levels),
+        levels=levels,
         parent=parent,
         first_child=first_child.astype(np.int32),
         num_children=num_children,
-        incoming_action=np.array(rows.action, np.int32),
+        incoming_action=np.array(rows.action, np.int32)[walked],
         player=player,
-        chance=np.array(rows.chance, np.float64),
+        chance=np.array(rows.chance, np.float64)[walked],
         rewards=rewards,
-        information_state=place[state],
+        information_state=number[visited],
         state_player=owners[order],
         legal=legal,
         features=features,

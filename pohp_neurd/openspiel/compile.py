@@ -93,75 +93,62 @@ def _information_string(game: Any) -> str:
 def _walk(game: Any, max_histories: int) -> tuple[tree_builder.Rows, list[Any]]:
     """Every history, and for every information state one OpenSpiel state where it was first seen.
 
-    This loop runs once a history, in Python: it is flat, and calls OpenSpiel as seldom as it can.
+    This loop runs once a history, in Python: it is flat, calls OpenSpiel as seldom as it can, and goes
+    depth first, which keeps few states alive and those in the processor's cache.
     """
     method = _information_string(game)
-    exact_strings = method == "information_state_string"
+    may_disagree = method != "information_state_string"
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    chance_player, terminal_player = pyspiel.PlayerId.CHANCE, pyspiel.PlayerId.TERMINAL
     rows, witnesses = tree_builder.Rows(), []
     states, actions_of = rows.states, rows.actions
-    level = [game.new_initial_state()]
-    rows.parent.append(-1)
-    rows.action.append(-1)
-    rows.chance.append(1.0)
-    earned = [np.zeros(game.num_players())] if rewarded_anywhere else []
+    # An entry: the state, then what its row will say of how it was reached.
+    nothing = [0.0] * game.num_players()
+    stack = [(game.new_initial_state(), -1, -1, 1.0, 0, nothing)]
     row = 0
     with tqdm.tqdm(desc="compiling", unit=" histories", delay=3, disable=None, leave=False) as progress:
-        while level:
-            following: list[Any] = []
-            earned_below: list[np.ndarray] = []
-            rows.levels.append(len(rows.parent))
-            for place, state in enumerate(level):
-                if row % _REFRESH == 0:
-                    progress.update(row - progress.n)
-                    if len(rows.parent) > max_histories:
-                        raise ValueError(
-                            f"{game.get_type().short_name} has more than {max_histories:,} histories (stopped "
-                            f"after {len(rows.parent):,}): raise max_histories, or play it live instead."
-                        )
-                player = state.current_player()
-                number = -1
-                if rewarded_anywhere:
-                    total = np.array(state.returns())
-                    rows.rewarded.append(row)
-                    rows.rewards.append(total - earned[place])
-                if player == terminal_player:
-                    if not rewarded_anywhere:
-                        rows.rewarded.append(row)
-                        rows.rewards.append(state.returns())
-                    rows.player.append(tree.TERMINAL)
-                    rows.state.append(-1)
-                    row += 1
-                    continue
-                if player == chance_player:
-                    actions, probabilities = zip(*state.chance_outcomes(), strict=True)
-                    rows.chance.extend(probabilities)
-                    rows.player.append(tree.CHANCE)
-                else:
-                    identity = (player, getattr(state, method)())
-                    number = states.setdefault(identity, len(states))
-                    if number == len(actions_of):
-                        actions_of.append(state.legal_actions())
-                        witnesses.append(state)
-                    elif not exact_strings:
-                        rows.check_actions(identity, number, state.legal_actions())
-                    actions = actions_of[number]
-                    rows.chance.extend([1.0] * len(actions))
-                    rows.player.append(player)
+        while stack:
+            if row % _REFRESH == 0:
+                progress.update(row - progress.n)
+            if row >= max_histories:
+                raise ValueError(
+                    f"{game.get_type().short_name} has more than {max_histories:,} histories (stopped after "
+                    f"{row:,}): raise max_histories, or play it live instead."
+                )
+            state, parent, action, chance, depth, earned = stack.pop()
+            rows.parent.append(parent)
+            rows.action.append(action)
+            rows.chance.append(chance)
+            rows.depth.append(depth)
+            player = state.current_player()
+            if rewarded_anywhere:
+                total = state.returns()
+                rows.rewarded.append(row)
+                rows.rewards.extend([now - before for now, before in zip(total, earned, strict=True)])
+                earned = total
+            if player >= 0:
+                identity = (player, getattr(state, method)())
+                number = states.setdefault(identity, len(states))
+                if number == len(actions_of):
+                    actions_of.append(state.legal_actions())
+                    witnesses.append(state)
+                elif may_disagree:
+                    rows.check_actions(identity, number, state.legal_actions())
+                rows.player.append(player)
                 rows.state.append(number)
-                rows.parent.extend([row] * len(actions))
-                rows.action.extend(actions)
-                following.extend([state.child(action) for action in actions])
-                if rewarded_anywhere:
-                    earned_below.extend([total] * len(actions))
-                row += 1
-            level, earned = following, earned_below
-    if len(rows.parent) > max_histories:
-        raise ValueError(
-            f"{game.get_type().short_name} has {len(rows.parent):,} histories, more than the limit of "
-            f"{max_histories:,}: raise max_histories, or play it live instead."
-        )
+                for act in reversed(actions_of[number]):
+                    stack.append((state.child(act), row, act, 1.0, depth + 1, earned))
+            elif player == pyspiel.PlayerId.CHANCE:
+                rows.player.append(tree.CHANCE)
+                rows.state.append(-1)
+                for outcome, probability in reversed(state.chance_outcomes()):
+                    stack.append((state.child(outcome), row, outcome, probability, depth + 1, earned))
+            else:
+                rows.player.append(tree.TERMINAL)
+                rows.state.append(-1)
+                if not rewarded_anywhere:
+                    rows.rewarded.append(row)
+                    rows.rewards.extend(state.returns())
+            row += 1
     return rows, witnesses
 
 

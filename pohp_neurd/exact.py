@@ -1,0 +1,268 @@
+"""Exact quantities of a finite process under a policy: nothing sampled, everything in float64.
+
+Names and equations of Morrill et al. (2023), Section 2.1: reach P[h], realization P[s], belief ξ_s(h), value
+v_s, action value q_s(a), advantage ρ_s(a); the expectation of every learner's direction; best responses and
+NashConv. A policy is an array [S, A] in the order of the tree's information states, or of the agent states of
+an `agent_state.Index`. Best responses are always over all that an agent has seen and done.
+"""
+
+import functools
+import itertools
+import weakref
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from pohp_neurd import agent_state, beliefs, checks, evaluation, sequence_form, types
+from pohp_neurd import tree as trees
+
+Policy = Float[types.ArrayLike, "S A"]
+_TOLERANCE = 1e-5  # of a row's sum: what a float32 softmax over many actions strays by
+
+
+class BestResponse(NamedTuple):
+    """An agent's best answer to the others."""
+
+    value: float
+    policy: Float[np.ndarray, "S A"] | None
+    """The given policy with the agent's rows replaced; None if the best answer needs more memory than
+    the agent's states have."""
+
+
+def uniform(tree: trees.Tree) -> Float[np.ndarray, "S A"]:
+    """The policy that takes all legal actions with the same probability."""
+    return tree.legal / np.maximum(tree.legal.sum(axis=1, keepdims=True), 1)
+
+
+def nash_conv(
+    tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None
+) -> float | Float[np.ndarray, "K"]:
+    """NashConv of `policy`, or of each of a stack of policies [K, S, A].
+
+    >>> from pohp_neurd.games import matrix_game
+    >>> game = matrix_game.zero_sum(matrix_game.BIASED_ROCK_PAPER_SCISSORS)
+    >>> nash_conv(game, np.array([[0.25, 0.5, 0.25], [0.25, 0.5, 0.25]]))
+    0.0
+    """
+    value = _evaluate(evaluation.nash_conv, tree, policy, index)
+    return float(value) if value.ndim == 0 else value
+
+
+def exploitability(tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None) -> Any:
+    """NashConv / 2: what an opponent wins on average; defined for two-player zero-sum games."""
+    totals = _final_returns(tree).sum(axis=1)
+    if tree.num_agents != 2 or np.ptp(totals) > 1e-9:
+        raise ValueError(
+            f"exploitability is defined for two-player zero-sum games, which {tree.name} is not."
+        )
+    return nash_conv(tree, policy, index) / 2
+
+
+def expected_returns(tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None) -> np.ndarray:
+    """Every agent's expected return [P], or [K, P] for a stack of policies."""
+    return _evaluate(evaluation.outcome, tree, policy, index).expected
+
+
+def best_response_values(
+    tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None
+) -> np.ndarray:
+    """What every agent would get by a best response [P], or [K, P] for a stack of policies."""
+    return _evaluate(evaluation.outcome, tree, policy, index).best
+
+
+def best_response(
+    tree: trees.Tree, policy: Policy, agent: int, index: agent_state.Index | None = None
+) -> BestResponse:
+    """The best response of one agent to the others' part of `policy`: its value, and how it acts."""
+    if not 0 <= agent < tree.num_agents:
+        raise ValueError(f"agent must be one of 0 to {tree.num_agents - 1}, but is {agent}.")
+    form, table = _prepared(tree, policy, index)
+    with jax.enable_x64(True):
+        value, action_values = _respond(form, table, agent)
+    if index is not None or form.row is not None:
+        return BestResponse(float(value), None)
+    best = np.array(table)
+    chosen = [np.argmax(np.asarray(values), axis=1) for values in action_values]
+    best[tree.states_of(agent)] = np.eye(tree.num_actions)[np.concatenate(chosen or [np.zeros(0, int)])]
+    return BestResponse(float(value), best)
+
+
+def counterfactual_action_values(tree: trees.Tree, policy: Policy) -> Float[np.ndarray, "S A"]:
+    """q_s(a) times the probability with which chance and the others let s happen: what CFR sums up."""
+    form, table = _prepared(tree, policy, None)
+    if form.row is not None:
+        raise ValueError(f"{tree.name} has no perfect recall, which counterfactual values need.")
+    with jax.enable_x64(True):
+        return np.asarray(_counterfactual(form, table))
+
+
+def quantities(
+    tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None
+) -> beliefs.Quantities:
+    """Reach, beliefs, values and advantages of every history and every agent state."""
+    _, table = _prepared(tree, policy, index)
+    state = tree.information_state if index is None else index.state
+    with jax.enable_x64(True):
+        found = beliefs.quantities(beliefs.arrays(tree, state), jnp.asarray(table), tree.levels)
+        return jax.tree.map(np.asarray, found)
+
+
+def expected_direction(
+    tree: trees.Tree,
+    policy: Policy,
+    learner: str,
+    exploration: float = 0.0,
+    *,
+    weights: str = "realization",
+    baseline: str = "none",
+    index: agent_state.Index | None = None,
+) -> Float[np.ndarray, "S A"]:
+    """The expectation of a learner's direction at every agent state, action and return integrated out.
+
+    SPG (Eq. 3):        P[s] π(a) (q(a) − v)
+    NeuRD-CIX (Eq. 9):  P[s] (π(a) q(a) / β(a) − Σ_b π(b)² q(b) / β(b)),  β(a) = min(1, π(a) + η)
+
+    with q of shifted, never positive, returns, less v where `baseline="value"`. `weights` are the expected
+    number of visits ("realization", what sampled episodes give), "counterfactual", or "none".
+    """
+    checks.one_of("learner", learner, ("spg", "neurd", "neurd_cix"))
+    checks.one_of("weights", weights, ("realization", "counterfactual", "none"))
+    checks.one_of("baseline", baseline, ("none", "value"))
+    checks.in_unit_interval("exploration", exploration)
+    found = quantities(tree, policy, index)
+    table = np.asarray(policy, np.float64)
+    legal = tree.legal if index is None else index.legal
+    values: np.ndarray = np.asarray(found.shifted_action_value)
+    if baseline == "value":
+        values = np.where(legal, values - np.sum(table * values, axis=1, keepdims=True), 0.0)
+    if learner == "spg":
+        direction = table * (values - np.sum(table * values, axis=1, keepdims=True))
+    else:
+        beta = np.minimum(1.0, table + (exploration if learner == "neurd_cix" else 0.0))
+        # At π(a) = 0 and no exploration the limit of π / β is 1: the update of an action about to be tried.
+        estimate = np.where(beta > 0, table / np.where(beta > 0, beta, 1.0), 1.0) * values
+        direction = np.where(legal, estimate - np.sum(table * estimate, axis=1, keepdims=True), 0.0)
+    if weights == "none":
+        return direction
+    visits = found.realization if weights == "realization" else found.counterfactual_realization
+    return np.asarray(visits)[:, None] * direction
+
+
+def check_policy(policy: Any, tree: trees.Tree, index: agent_state.Index | None = None) -> None:
+    """Raises a ValueError that names the first row of `policy` that is no distribution over legal actions."""
+    legal = tree.legal if index is None else index.legal
+    array = np.asarray(policy)
+    if array.ndim not in (2, 3) or array.shape[-2:] != legal.shape:
+        raise ValueError(f"policy must have the shape {legal.shape} of {tree.name}, but has {array.shape}.")
+    complaints = (
+        (np.any(~np.isfinite(array), axis=-1), "holds a number that is not finite"),
+        (np.any(array < 0, axis=-1), "holds a negative probability"),
+        (np.any((array != 0) & ~legal, axis=-1), "gives an illegal action a positive probability"),
+        (np.abs(array.sum(axis=-1) - 1) > _TOLERANCE, "does not sum to 1"),
+    )
+    for bad, complaint in complaints:
+        if np.any(bad):
+            row = int(np.argwhere(bad)[0][-1])
+            names = tree.information_state_strings if index is None else None
+            name = f"information state {row} ({names[row]!r})" if names else f"agent state {row}"
+            values = array.reshape(-1, *legal.shape)[np.argwhere(bad.reshape(-1, len(legal)))[0][0], row]
+            raise ValueError(f"the policy at {name} {complaint}: {values.tolist()}.")
+
+
+_forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def sequence_form_of(tree: trees.Tree, index: agent_state.Index | None = None) -> sequence_form.SequenceForm:
+    """The sequence form of `tree` on the device, in float64; built once for every tree."""
+    known = _forms.setdefault(tree, {})
+    # The index itself is kept, so that its identity cannot be taken over by another.
+    key = id(index)
+    if key not in known:
+        form = sequence_form.build(tree, None if index is None else index.state)
+        with jax.enable_x64(True):
+            known[key] = (index, jax.tree.map(jnp.asarray, form))
+    return known[key][1]
+
+
+def _prepared(
+    tree: trees.Tree, policy: Any, index: agent_state.Index | None
+) -> tuple[sequence_form.SequenceForm, np.ndarray]:
+    check_policy(policy, tree, index)
+    return sequence_form_of(tree, index), _normalised(policy)
+
+
+def _normalised(policy: Any) -> np.ndarray:
+    array = np.asarray(policy)
+    if array.dtype == np.float64:
+        return array
+    array = array.astype(np.float64)
+    return array / array.sum(axis=-1, keepdims=True)
+
+
+def _evaluate(function: Any, tree: trees.Tree, policy: Any, index: agent_state.Index | None) -> Any:
+    form = sequence_form_of(tree, index)
+    legal = tree.legal if index is None else index.legal
+    if np.shape(policy)[-2:] != legal.shape or np.ndim(policy) not in (2, 3):
+        check_policy(policy, tree, index)
+    with jax.enable_x64(True):
+        value, sound = _compiled(function, np.ndim(policy) == 3)(form, _device_legal(tree, index), policy)
+        if not sound:
+            check_policy(policy, tree, index)
+        return jax.tree.map(np.asarray, value)
+
+
+@functools.cache
+def _compiled(function: Any, stacked: bool) -> Any:
+    """`function` of a form and a policy, and whether the policy is one: both in one pass over it."""
+
+    def evaluate(form: sequence_form.SequenceForm, legal: Array, policy: Array) -> tuple[Array, Array]:
+        total = jnp.sum(policy, axis=1, keepdims=True)
+        sound = jnp.all((policy >= 0) & (legal | (policy == 0))) & jnp.all(jnp.abs(total - 1) <= _TOLERANCE)
+        if policy.dtype != jnp.float64:
+            policy = policy.astype(jnp.float64)
+            policy = policy / jnp.sum(policy, axis=1, keepdims=True)
+        return function(form, policy), sound
+
+    def evaluate_stack(form: sequence_form.SequenceForm, legal: Array, policies: Array) -> Any:
+        values, sound = jax.vmap(evaluate, in_axes=(None, None, 0))(form, legal, policies)
+        return values, jnp.all(sound)
+
+    return jax.jit(evaluate_stack if stacked else evaluate)
+
+
+_legal: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def _device_legal(tree: trees.Tree, index: agent_state.Index | None) -> Array:
+    if index is not None:
+        return jnp.asarray(index.legal)
+    if tree not in _legal:
+        _legal[tree] = jnp.asarray(tree.legal)
+    return _legal[tree]
+
+
+@functools.partial(jax.jit, static_argnames="agent")
+def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> evaluation.AgentValues:
+    acting = evaluation.profile(form, policy)
+    return evaluation.best_response(form, evaluation.ends(form, acting, agent), agent)
+
+
+@jax.jit
+def _counterfactual(form: sequence_form.SequenceForm, policy: Array) -> Array:
+    acting = evaluation.profile(form, policy)
+    values = []
+    for agent in range(len(form.agents)):
+        reached = evaluation.ends(form, acting, agent)
+        values.extend(evaluation.counterfactual_values(form, acting, reached, agent).action_values)
+    return jnp.concatenate(values)
+
+
+def _final_returns(tree: trees.Tree) -> Float[np.ndarray, "Z P"]:
+    returns = tree.rewards.copy()
+    for start, stop in itertools.pairwise(tree.levels[1:]):
+        returns[start:stop] += returns[tree.parent[start:stop]]
+    return returns[tree.player == trees.TERMINAL]
