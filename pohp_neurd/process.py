@@ -218,10 +218,9 @@ def check_process(process: Process, *, num_episodes: int = 16, num_steps: int = 
 
     play = jax.jit(jax.vmap(lambda key: _play(process, key, num_steps)))
     histories, answers, actions = jax.tree.map(np.asarray, play(keys))
-    again = jax.tree.map(np.asarray, play(keys))
-    _require(_same((histories, answers, actions), again), "the same key gives the same history", "")
     _check_bounds(process.spec, answers)
-    _check_plain_calls(process, keys[0], histories, answers, actions, min(num_steps, 8))
+    compiled = jax.tree.map(lambda leaf: leaf[0], (histories, answers))
+    _check_plain_calls(process, keys[0], compiled, actions[0, :8])
     _check_end(process, histories, answers, num_steps)
 
 
@@ -278,29 +277,31 @@ def _check_bounds(spec: Spec, answers: _Answers) -> None:
 
 
 def _check_plain_calls(
-    process: Process,
-    key: types.Key,
-    histories: types.History,
-    answers: _Answers,
-    actions: np.ndarray,
-    num_steps: int,
+    process: Process, key: types.Key, compiled: tuple[types.History, _Answers], actions: np.ndarray
 ) -> None:
-    history = process.initial(key=key)
-    for index in range(num_steps):
-        compiled = jax.tree.map(lambda x, i=index: x[0, i], (histories, answers))
-        _require(
-            _same((history, _answers(process, history)), compiled, 1e-5),
-            "jit and vmap give what plain calls give",
-            f"a difference at step {index}",
-        )
+    plain, again = (_play_plainly(process, key, actions) for _ in range(2))
+    for index, (one, other) in enumerate(zip(plain, again, strict=True)):
+        found = f"two at step {index}"
+        _require(_same(one, other), "the same key gives the same history", found)
+        then = jax.tree.map(lambda leaf, index=index: leaf[index], compiled)
+        found = f"a difference at step {index}"
+        _require(_same(one, then, 1e-5), "jit and vmap give what plain calls give", found)
+
+
+def _play_plainly(process: Process, key: types.Key, actions: np.ndarray) -> list[tuple]:
+    """Histories and answers of `_play`, without jit and vmap."""
+    history, played = process.initial(key=key), []
+    for index, action in enumerate(actions):
+        played.append((history, _answers(process, history)))
         reply_key = jax.random.split(jax.random.fold_in(key, index))[1]
-        history = process.apply(history, jnp.asarray(actions[0, index]), key=reply_key)
+        history = process.apply(history, jnp.asarray(action), key=reply_key)
+    return played
 
 
 def _check_end(process: Process, histories: types.History, answers: _Answers, num_steps: int) -> None:
     ended = answers.continuation == 0
     for leaf in jax.tree.leaves(histories):
-        flags = ended[:, :-1].reshape(ended.shape[0], -1, *[1] * (leaf.ndim - 2))
+        flags = ended[:, :-1].reshape(*ended[:, :-1].shape, *[1] * (leaf.ndim - 2))
         same = (leaf[:, :-1] == leaf[:, 1:]) | ~flags
         _require(np.all(same), "terminal histories absorb", "a terminal one with another after it")
     horizon = process.spec.horizon

@@ -45,6 +45,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Writes `rows`, every one with exactly `columns`."""
+    for row in rows:
+        if set(row) != set(columns):
+            raise ValueError(f"a row must have the columns {list(columns)}, but has {list(row)}.")
     with atomic(path) as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
