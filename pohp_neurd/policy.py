@@ -4,12 +4,13 @@ Pipeline: agent state -> logits -> **probabilities -> action** (Morrill et al. 2
 Acting, learning and evaluation all come through here, so that they agree to the last bit.
 """
 
+import functools
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import types
 
@@ -59,6 +60,18 @@ def probabilities(logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:
     weights = jnp.where(legal, jnp.exp(shifted), 0.0)
     total = jnp.sum(weights, axis=-1, keepdims=True)
     return weights / jnp.where(total > 0, total, 1.0)
+
+
+@functools.partial(jax.jit, static_argnames="apply")
+def table(
+    apply: Apply,
+    parameters: types.Parameters,
+    agent_states: types.ArrayLike,
+    legal: Bool[types.ArrayLike, "S A"],
+) -> Float[Array, "S A"]:
+    """The probabilities of a whole table of agent states, in one batched pass over the model."""
+    logits = jax.vmap(lambda state: apply(parameters, state).logits)(agent_states)
+    return jax.vmap(probabilities)(logits, legal)
 
 
 def log_probabilities(logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:

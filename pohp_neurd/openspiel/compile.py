@@ -3,6 +3,7 @@
 import difflib
 import re
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -50,32 +51,71 @@ def compile_game(game: str | Any, *, max_histories: int = MAX_HISTORIES) -> tree
             f"{kind.short_name} samples its chance events and cannot be walked: play it live instead."
         )
     rows, witnesses = _walk(game, max_histories)
-    return tree_builder.lay_out(
+    compiled = tree_builder.lay_out(
         rows,
         num_agents=game.num_players(),
         num_actions=max(game.num_distinct_actions(), 1),
         name=str(game),
         features=_features(game, witnesses),
     )
+    _games[compiled] = game
+    return compiled
+
+
+_games: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def game_of(compiled: tree.Tree) -> Any:
+    """The OpenSpiel game that a tree was compiled from, or one of its name if the tree comes from a file."""
+    if compiled not in _games:
+        _games[compiled] = load_game(compiled.name)
+    return _games[compiled]
+
+
+def information_string(state: Any, player: int) -> str:
+    """What tells the player's information states apart: their strings, or failing that its observations'."""
+    if state.get_game().get_type().provides_information_state_string:
+        return state.information_state_string(player)
+    return state.observation_string(player)
+
+
+def information_tensor(state: Any, player: int) -> list[float]:
+    """What a network sees: the information-state tensor, or failing that the observation's."""
+    if state.get_game().get_type().provides_information_state_tensor:
+        return state.information_state_tensor(player)
+    return state.observation_tensor(player)
 
 
 def _load(name: str) -> Any:
+    # What OpenSpiel finds wrong it also prints, with a list of all its games; the two common mistakes
+    # are therefore caught before it is asked.
+    short = name.split("(")[0].strip()
+    kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
+    if short not in kinds:
+        raise ValueError(f"OpenSpiel knows no game {short!r}{_near(short, list(kinds))}.")
     try:
+        given = pyspiel.game_parameters_from_string(name)
+        allowed = list(kinds[short].parameter_specification)
+        for parameter in given:
+            if parameter != "name" and parameter not in allowed:
+                raise ValueError(
+                    f"{short} has no parameter {parameter!r}{_near(parameter, allowed)}; it has "
+                    f"{', '.join(sorted(allowed)) or 'none'}."
+                )
         return pyspiel.load_game(name)
-    except (pyspiel.SpielError, RuntimeError, ValueError, TypeError) as error:
-        # OpenSpiel lists every game it knows; its first sentence says what was wrong.
-        complaint = re.split(r"\.\s|\n|\. Available", str(error).strip())[0].rstrip(".: ")
-        known = pyspiel.registered_names()
-        short = name.split("(")[0].strip()
-        hint = ""
-        if short not in known:
-            near = difflib.get_close_matches(short, known, n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "; see pyspiel.registered_names()."
-        raise ValueError(f"OpenSpiel cannot load {name!r}: {complaint}{hint or '.'}") from None
+    except pyspiel.SpielError as error:
+        # Its messages begin with the place in its own source.
+        complaint = re.sub(r"^\S+:\d+ ", "", str(error).strip()).replace("\n", ", ").rstrip(".")
+        raise ValueError(f"OpenSpiel cannot load {name!r}: {complaint}.") from None
 
 
-def _information_string(game: Any) -> str:
-    """The name of the method that tells a player's information states apart."""
+def _near(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=3)
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
+
+
+def _string_method(game: Any) -> str:
+    """The name of the method that tells a player's information states apart, as in `information_string`."""
     kind = game.get_type()
     if kind.provides_information_state_string:
         return "information_state_string"
@@ -96,7 +136,7 @@ def _walk(game: Any, max_histories: int) -> tuple[tree_builder.Rows, list[Any]]:
     This loop runs once a history, in Python: it is flat, calls OpenSpiel as seldom as it can, and goes
     depth first, which keeps few states alive and those in the processor's cache.
     """
-    method = _information_string(game)
+    method = _string_method(game)
     may_disagree = method != "information_state_string"
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     rows, witnesses = tree_builder.Rows(), []
@@ -155,10 +195,6 @@ def _walk(game: Any, max_histories: int) -> tuple[tree_builder.Rows, list[Any]]:
 def _features(game: Any, witnesses: list[Any]) -> np.ndarray | None:
     """What a network sees at each information state; None for a game without tensors."""
     kind = game.get_type()
-    for method, provided in (
-        ("information_state_tensor", kind.provides_information_state_tensor),
-        ("observation_tensor", kind.provides_observation_tensor),
-    ):
-        if provided and witnesses:
-            return np.array([getattr(state, method)() for state in witnesses], np.float32)
-    return None
+    if not witnesses or not (kind.provides_information_state_tensor or kind.provides_observation_tensor):
+        return None
+    return np.array([information_tensor(state, state.current_player()) for state in witnesses], np.float32)

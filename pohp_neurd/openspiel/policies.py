@@ -1,0 +1,177 @@
+"""Policies across the boundary: ours to OpenSpiel's, OpenSpiel's to ours."""
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyspiel
+from jaxtyping import Float
+from open_spiel.python import policy as openspiel_policy
+
+from pohp_neurd import policy as policies
+from pohp_neurd import tree as trees
+from pohp_neurd import types
+from pohp_neurd.openspiel import compile as compiling
+
+Table = Float[np.ndarray, "S A"]
+
+
+class TablePolicy(openspiel_policy.Policy):
+    """A table of probabilities as an OpenSpiel policy; uniform at states that are not in it."""
+
+    def __init__(self, tree: trees.Tree, table: Any) -> None:
+        # Two-argument super() of a bare name: see OpenSpiel's copying of agents, which reads locals.
+        openspiel_policy.Policy.__init__(self, compiling.game_of(tree), list(range(tree.num_agents)))
+        self._table = _float64(table)
+        self._rows = rows_by_string(tree)
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """The probability of every legal action."""
+        player = state.current_player() if player_id is None else player_id
+        actions = state.legal_actions(player)
+        row = self._rows.get((player, compiling.information_string(state, player)))
+        if row is None:
+            return self._off_tree(state, player, actions)
+        return {action: float(self._table[row, action]) for action in actions}
+
+    def _off_tree(self, state: Any, player: int, actions: list[int]) -> dict[int, float]:
+        return {action: 1.0 / len(actions) for action in actions}
+
+
+class NetworkPolicy(TablePolicy):
+    """A network as an OpenSpiel policy: looked up where the tree knows the state, computed elsewhere."""
+
+    def __init__(self, tree: trees.Tree, model: policies.Model, parameters: types.Parameters) -> None:
+        TablePolicy.__init__(self, tree, table_of(tree, (model, parameters)))
+        self._model, self._parameters = model, parameters
+
+    def _off_tree(self, state: Any, player: int, actions: list[int]) -> dict[int, float]:
+        legal = np.zeros((1, self._table.shape[1]), bool)
+        legal[0, actions] = True
+        features = np.asarray(compiling.information_tensor(state, player), np.float32)[None]
+        row = _float64(policies.table(self._model.apply, self._parameters, features, legal))[0]
+        return {action: float(row[action]) for action in actions}
+
+
+def table_of(tree: trees.Tree, policy: Any) -> Table:
+    """`policy` as an array [S, A] in the tree's order, whatever it comes as.
+
+    An array stays what it is. Other forms: any OpenSpiel policy, Python or C++; a mapping from
+    information-state strings to (action, probability) pairs; a network as (model, parameters), evaluated
+    in one batched pass, or one such pair for each agent.
+    """
+    if isinstance(policy, openspiel_policy.TabularPolicy):
+        return _from_tabular(tree, policy)
+    if isinstance(policy, openspiel_policy.Policy):
+        return _from_states(tree, lambda state: policy.action_probabilities(state, state.current_player()))
+    if isinstance(policy, pyspiel.Policy):
+        return _from_states(tree, policy.action_probabilities)
+    if isinstance(policy, Mapping):
+        missing = next((name for name in tree.information_state_strings if name not in policy), None)
+        if missing is not None:
+            raise ValueError(f"the policy says nothing of information state {missing!r}.")
+        return _filled(tree, (dict(policy[name]) for name in tree.information_state_strings))
+    if isinstance(policy, tuple | list) and policy and isinstance(policy[0], policies.Model):
+        return _from_network(tree, *policy)
+    if isinstance(policy, tuple | list) and policy and isinstance(policy[0], tuple):
+        return _from_networks(tree, policy)
+    try:
+        return np.asarray(policy)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"a policy must be an array [S, A], an OpenSpiel policy or (model, parameters), but is "
+            f"{type(policy).__name__}."
+        ) from None
+
+
+def to_tabular_policy(tree: trees.Tree, policy: Any) -> openspiel_policy.TabularPolicy:
+    """`policy` as OpenSpiel's TabularPolicy, without another walk over the game."""
+    table = _float64(table_of(tree, policy))
+    witnesses = witness_states(tree)
+    states = {state.history_str(): state for state in witnesses}
+    tabular = openspiel_policy.TabularPolicy(compiling.game_of(tree), states=states)
+    for name, row in zip(tree.information_state_strings, table, strict=True):
+        tabular.action_probability_array[tabular.state_lookup[name]] = row
+    return tabular
+
+
+def to_pyspiel_policy(tree: trees.Tree, policy: Any) -> pyspiel.TabularPolicy:
+    """`policy` as C++'s TabularPolicy, for C++ algorithms."""
+    table = _float64(table_of(tree, policy))
+    return pyspiel.TabularPolicy(
+        {
+            name: [(int(action), float(row[action])) for action in np.flatnonzero(legal)]
+            for name, row, legal in zip(tree.information_state_strings, table, tree.legal, strict=True)
+        }
+    )
+
+
+def rows_by_string(tree: trees.Tree) -> dict[tuple[int, str], int]:
+    """(player, information-state string) -> row."""
+    names = zip(tree.state_player.tolist(), tree.information_state_strings, strict=True)
+    return {name: row for row, name in enumerate(names)}
+
+
+_witnesses: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def witness_states(tree: trees.Tree) -> list[Any]:
+    """One OpenSpiel state for every information state, replayed from the tree."""
+    if tree not in _witnesses:
+        game = compiling.game_of(tree)
+        decisions = np.flatnonzero(tree.information_state >= 0)
+        _, first = np.unique(tree.information_state[decisions], return_index=True)
+        _witnesses[tree] = [_replay(tree, game, row) for row in decisions[first].tolist()]
+    return _witnesses[tree]
+
+
+def _replay(tree: trees.Tree, game: Any, row: int) -> Any:
+    actions = []
+    while tree.parent[row] >= 0:
+        actions.append(int(tree.incoming_action[row]))
+        row = int(tree.parent[row])
+    state = game.new_initial_state()
+    for action in reversed(actions):
+        state.apply_action(action)
+    return state
+
+
+def _from_tabular(tree: trees.Tree, policy: openspiel_policy.TabularPolicy) -> Table:
+    lookup = policy.state_lookup
+    if not all(name in lookup for name in tree.information_state_strings):
+        return _from_states(tree, policy.action_probabilities)
+    rows = [lookup[name] for name in tree.information_state_strings]
+    return np.where(tree.legal, policy.action_probability_array[rows], 0.0)
+
+
+def _from_states(tree: trees.Tree, answer: Any) -> Table:
+    return _filled(tree, (answer(state) for state in witness_states(tree)))
+
+
+def _filled(tree: trees.Tree, rows: Any) -> Table:
+    table = np.zeros(tree.legal.shape)
+    for row, probabilities in enumerate(rows):
+        for action, probability in probabilities.items():
+            table[row, action] = probability
+    return table
+
+
+def _from_network(tree: trees.Tree, model: policies.Model, parameters: types.Parameters) -> Table:
+    return np.asarray(policies.table(model.apply, parameters, tree.features, tree.legal))
+
+
+def _from_networks(tree: trees.Tree, pairs: Any) -> Table:
+    if len(pairs) != tree.num_agents:
+        raise ValueError(f"{tree.name} has {tree.num_agents} players, but {len(pairs)} networks were given.")
+    parts = []
+    for agent, (model, parameters) in enumerate(pairs):
+        rows = tree.states_of(agent)
+        parts.append(policies.table(model.apply, parameters, tree.features[rows], tree.legal[rows]))
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _float64(table: Any) -> Table:
+    """Rows that sum to 1 as exactly as float64 can: OpenSpiel's samplers insist on it."""
+    array = np.asarray(table, np.float64)
+    return array / array.sum(axis=-1, keepdims=True)
