@@ -1,0 +1,67 @@
+"""Uniform numbers for thousands of runs at once: the bits of JAX's threefry, unrolled.
+
+On a CPU `jax.random.uniform` loops over the cipher's rounds and hashes once for each number; it would take
+most of a simulation's time. Unrolled, with both words of each hash used, the same cipher fuses into the
+round's own loop. The counter is (place, round), so no key has to be split or folded along the way.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, UInt32
+
+from pohp_neurd import types
+
+# Threefry-2x32-20 (Salmon et al. 2011): rotations of the rounds, and the key schedule's constant.
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+
+
+def uniforms(key: types.Key, round_: types.Action, count: int, num_runs: int) -> Float[Array, "U B"]:
+    """Numbers in [0, 1), `count` for each run, that depend on nothing but the key, the round and the sizes.
+
+    Multiples of 2^-23 in float32 and of 2^-32 in float64: times a total they stay below it.
+    """
+    words = _key_words(key)
+    size = count * num_runs
+    places = jnp.arange((size + 1) // 2, dtype=jnp.uint32)
+    rounds = jnp.broadcast_to(jnp.asarray(round_).astype(jnp.uint32), places.shape)
+    bits = jnp.concatenate(threefry(words, places, rounds))[:size].reshape(count, num_runs)
+    dtype = jnp.zeros(()).dtype
+    if dtype == jnp.float32:
+        # The top 23 bits as the mantissa of a number in [1, 2).
+        mantissa = (bits >> jnp.uint32(9)) | jnp.uint32(0x3F800000)
+        return jax.lax.bitcast_convert_type(mantissa, jnp.float32) - 1.0
+    return bits.astype(dtype) * 2.0**-32
+
+
+def threefry(
+    key: UInt32[Array, "2"], first: UInt32[Array, "H"], second: UInt32[Array, "H"]
+) -> tuple[UInt32[Array, "H"], UInt32[Array, "H"]]:
+    """The two output words of Threefry-2x32 with 20 rounds, for each pair of counter words."""
+    schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
+    x, y = first + schedule[0], second + schedule[1]
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            x = x + y
+            y = ((y << jnp.uint32(rotation)) | (y >> jnp.uint32(32 - rotation))) ^ x
+        x = x + schedule[(group + 1) % 3]
+        y = y + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+    return x, y
+
+
+def choose(probabilities: types.Probabilities, uniform: types.Scalar) -> Array:
+    """The arm that a uniform number picks, by the inverse of the cumulative distribution.
+
+    Never one of probability zero, for the number times the total stays below the total.
+    """
+    cumulative = jnp.cumsum(jnp.asarray(probabilities))
+    return jnp.sum(cumulative <= uniform * cumulative[-1]).astype(jnp.int32)
+
+
+def _key_words(key: types.Key) -> UInt32[Array, "2"]:
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        key = jax.random.key_data(key)
+    if key.shape != (2,):
+        raise ValueError("the simulation draws with threefry: use a key of jax.random.key(seed).")
+    return key
