@@ -1,0 +1,297 @@
+"""Catch and cart pole as OpenSpiel games: `python_pohp_catch` and `python_pohp_cart_pole`.
+
+The rules are those of `catch` and `cart_pole`; here they get OpenSpiel's shell. Importing the module
+registers both. The daimon's draws are chance nodes: one for each ball, four of `bins` values each for a
+cart's start. Games end after `horizon` decisions, cart pole also at a fall.
+
+A reward stands in `rewards()` of the next decision or terminal state, not at the chance node between, so
+that it is counted once both by those who sum over all states and by those who skip chance nodes, as
+OpenSpiel's tools do.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyspiel
+from pohp_neurd.games import cart_pole, catch
+
+
+def _game_type(short_name: str, long_name: str, parameters: dict[str, int]) -> pyspiel.GameType:
+    return pyspiel.GameType(
+        short_name=short_name,
+        long_name=long_name,
+        dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+        chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+        information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+        utility=pyspiel.GameType.Utility.GENERAL_SUM,
+        reward_model=pyspiel.GameType.RewardModel.REWARDS,
+        max_num_players=1,
+        min_num_players=1,
+        provides_information_state_string=True,
+        provides_information_state_tensor=True,
+        provides_observation_string=True,
+        provides_observation_tensor=True,
+        parameter_specification=parameters,
+    )
+
+
+_CATCH_DEFAULTS = {"rows": 10, "columns": 5, "horizon": 9}
+_CATCH = _game_type("python_pohp_catch", "Catch with rewards 0 and -1", _CATCH_DEFAULTS)
+_CART_POLE_DEFAULTS = {"bins": 5, "horizon": 200}
+_CART_POLE = _game_type("python_pohp_cart_pole", "Cart pole with rewards 0 and -1", _CART_POLE_DEFAULTS)
+
+
+class _SoloGame(pyspiel.Game):
+    """What both games share: one agent, equally likely draws, an end after `horizon` decisions."""
+
+    def __init__(
+        self,
+        game_type: pyspiel.GameType,
+        params: dict[str, Any],
+        *,
+        num_actions: int,
+        horizon: int,
+        draw_values: int,
+        most_draws: int,
+        worst_return: float,
+        observation_size: int,
+    ):
+        self.horizon = horizon
+        self.draw_values = draw_values
+        self.most_draws = most_draws
+        self.observation_size = observation_size
+        info = pyspiel.GameInfo(
+            num_distinct_actions=num_actions,
+            max_chance_outcomes=draw_values,
+            num_players=1,
+            min_utility=worst_return,
+            max_utility=0.0,
+            max_game_length=horizon,
+        )
+        super().__init__(game_type, info, params)
+
+    def max_chance_nodes_in_history(self) -> int:
+        """The most draws before the last decision."""
+        return self.most_draws
+
+    def make_py_observer(
+        self, iig_obs_type: pyspiel.IIGObservationType | None = None, params: dict[str, Any] | None = None
+    ) -> "_Observer":
+        """The present; with perfect recall also every draw and move that led to it."""
+        if params:
+            raise ValueError(f"these games have one observation, without parameters, but got {params}.")
+        return _Observer(self, iig_obs_type is not None and iig_obs_type.perfect_recall)
+
+
+class _SoloState(pyspiel.State):
+    """What the states of both games share: draws and moves so far, and a reward that waits for its state."""
+
+    def __init__(self, game: _SoloGame):
+        super().__init__(game)
+        # A clone is a deep copy, which must not copy the game: only its numbers are kept.
+        self._horizon = game.horizon
+        self._draw_values = game.draw_values
+        self.draws: list[int] = []
+        self.moves: list[int] = []
+        self._chance_is_next = True
+        self._over = False
+        self._reward = 0.0
+        self._return = 0.0
+
+    def current_player(self) -> int:
+        """Chance, the agent, or nobody."""
+        if self._over:
+            return pyspiel.PlayerId.TERMINAL
+        return pyspiel.PlayerId.CHANCE if self._chance_is_next else 0
+
+    def is_terminal(self) -> bool:
+        """Whether the horizon is reached, or the game was over before it."""
+        return self._over
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """All values of a draw, equally likely."""
+        count = self._draw_values
+        return [(outcome, 1.0 / count) for outcome in range(count)]
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(range(self.num_distinct_actions()))
+
+    def _apply_action(self, action: int) -> None:
+        if self._chance_is_next:
+            self.draws.append(action)
+            self._chance_is_next = self._draw(action)
+            return
+        self._return += self._reward
+        self.moves.append(action)
+        missed, self._chance_is_next, ended = self._move(action)
+        self._reward = -1.0 if missed else 0.0
+        self._over = ended or len(self.moves) >= self._horizon
+
+    def rewards(self) -> list[float]:
+        """What the last decision cost, once chance has replied to it."""
+        return [0.0 if self._reward_waits() else self._reward]
+
+    def returns(self) -> list[float]:
+        """The sum of all rewards so far."""
+        return [self._return + self.rewards()[0]]
+
+    def _reward_waits(self) -> bool:
+        return self._chance_is_next and not self._over
+
+    def _draw(self, outcome: int) -> bool:
+        """Takes a draw in; whether another one follows."""
+        raise NotImplementedError
+
+    def _move(self, action: int) -> tuple[bool, bool, bool]:
+        """Takes a move in; whether it costs 1, whether a draw follows, whether the game ends."""
+        raise NotImplementedError
+
+    def observation(self) -> np.ndarray:
+        """What there is to see, zeros before all is drawn."""
+        raise NotImplementedError
+
+
+class _Observer:
+    """OpenSpiel's view of a state: the present, and with perfect recall the draws and moves before it."""
+
+    def __init__(self, game: _SoloGame, perfect_recall: bool):
+        shapes: dict[str, tuple[int, ...]] = {"observation": (game.observation_size,)}
+        if perfect_recall:
+            shapes["draws"] = (game.most_draws, game.draw_values)
+            shapes["moves"] = (game.horizon, game.num_distinct_actions())
+        self._perfect_recall = perfect_recall
+        sizes = [int(np.prod(shape)) for shape in shapes.values()]
+        self.tensor = np.zeros(sum(sizes), np.float32)
+        parts = np.split(self.tensor, np.cumsum(sizes)[:-1])
+        self.dict = {name: part.reshape(shapes[name]) for name, part in zip(shapes, parts, strict=True)}
+
+    def set_from(self, state: _SoloState, player: int) -> None:
+        """Fills `tensor` and its named parts from `state`."""
+        self.tensor.fill(0)
+        self.dict["observation"][:] = state.observation()
+        if self._perfect_recall:
+            for name, values in (("draws", state.draws), ("moves", state.moves)):
+                self.dict[name][np.arange(len(values)), values] = 1
+
+    def string_from(self, state: _SoloState, player: int) -> str:
+        """The state for people; with perfect recall, what tells it from every other."""
+        if not self._perfect_recall:
+            return str(state)
+        return f"draws {''.join(map(str, state.draws))} moves {''.join(map(str, state.moves))}"
+
+
+class CatchGame(_SoloGame):
+    """Catch with a chance node for every ball."""
+
+    def __init__(self, params: dict[str, Any] | None = None):
+        given = {**_CATCH_DEFAULTS, **(params or {})}
+        # The Process checks the sizes: its one sentence is ours.
+        self.world = catch.Catch(given["rows"], given["columns"], given["horizon"])
+        fall = self.world.rows - 1
+        super().__init__(
+            _CATCH,
+            params or {},
+            num_actions=3,
+            horizon=given["horizon"],
+            draw_values=self.world.columns,
+            most_draws=-(-given["horizon"] // fall),
+            worst_return=-float(given["horizon"] // fall),
+            observation_size=self.world.rows * self.world.columns,
+        )
+
+    def new_initial_state(self) -> "CatchState":
+        """The moment before the first ball."""
+        return CatchState(self)
+
+
+class CatchState(_SoloState):
+    """A board, or the moment before a ball."""
+
+    def __init__(self, game: CatchGame):
+        super().__init__(game)
+        self._rows, self._columns = game.world.rows, game.world.columns
+        self._board: catch.Board | None = None
+
+    def _draw(self, outcome: int) -> bool:
+        self._board = catch.drop(outcome, self._columns, xp=np)
+        return False
+
+    def _move(self, action: int) -> tuple[bool, bool, bool]:
+        self._board = catch.advance(self._board, action, self._columns, xp=np)
+        landed = bool(catch.has_landed(self._board, self._rows))
+        return bool(catch.is_missed(self._board, self._rows)), landed, False
+
+    def observation(self) -> np.ndarray:
+        """The board row by row: 1 at the ball and at the paddle."""
+        cells = np.zeros((self._rows, self._columns), np.float32)
+        if self._board is not None:
+            cells[self._board.ball_row, self._board.ball_column] = 1
+            cells[self._rows - 1, self._board.paddle] = 1
+        return cells.ravel()
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return f"column {action}" if player == pyspiel.PlayerId.CHANCE else ("left", "stay", "right")[action]
+
+    def __str__(self) -> str:
+        if self._board is None:
+            return "before the first ball"
+        return catch.render(self._board, self._rows, self._columns)
+
+
+class CartPoleGame(_SoloGame):
+    """Cart pole whose start is drawn by four chance nodes, the middles of `bins` equal intervals."""
+
+    def __init__(self, params: dict[str, Any] | None = None):
+        given = {**_CART_POLE_DEFAULTS, **(params or {})}
+        self.world = cart_pole.CartPole(given["horizon"])
+        if given["bins"] < 1:
+            raise ValueError(f"bins must be at least 1, but is {given['bins']}.")
+        middles = (np.arange(given["bins"]) + 0.5) / given["bins"]
+        self.starts = cart_pole.START_LIMIT * (2 * middles - 1)
+        super().__init__(
+            _CART_POLE,
+            params or {},
+            num_actions=2,
+            horizon=given["horizon"],
+            draw_values=given["bins"],
+            most_draws=4,
+            worst_return=-1.0,
+            observation_size=4,
+        )
+
+    def new_initial_state(self) -> "CartPoleState":
+        """The moment before the cart is put on its track."""
+        return CartPoleState(self)
+
+
+class CartPoleState(_SoloState):
+    """A cart, or a start of which fewer than four numbers are drawn."""
+
+    def __init__(self, game: CartPoleGame):
+        super().__init__(game)
+        self._starts = game.starts
+        self._cart: cart_pole.Cart | None = None
+
+    def _draw(self, outcome: int) -> bool:
+        if len(self.draws) == 4:
+            self._cart = cart_pole.Cart(*self._starts[self.draws])
+        return len(self.draws) < 4
+
+    def _move(self, action: int) -> tuple[bool, bool, bool]:
+        self._cart = cart_pole.advance(self._cart, action, xp=np)
+        fell = bool(cart_pole.has_fallen(self._cart))
+        return fell, False, fell
+
+    def observation(self) -> np.ndarray:
+        """Position, velocity, angle and angular velocity."""
+        return np.zeros(4, np.float32) if self._cart is None else np.array(self._cart, np.float32)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return f"bin {action}" if player == pyspiel.PlayerId.CHANCE else ("left", "right")[action]
+
+    def __str__(self) -> str:
+        return f"start {self.draws}" if self._cart is None else cart_pole.render(self._cart)
+
+
+pyspiel.register_game(_CATCH, CatchGame)
+pyspiel.register_game(_CART_POLE, CartPoleGame)
