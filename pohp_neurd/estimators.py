@@ -120,8 +120,9 @@ def _given(probabilities: types.Probabilities, action: types.Action) -> Float[Ar
     """A user's `probabilities` as an array, once it is clear that they are some and have the action."""
     checks.shape("probabilities", probabilities, (None,))
     checks.distribution("probabilities", probabilities)
-    checks.index("action", action, jnp.shape(probabilities)[0])
-    return _real(probabilities)
+    array = _real(probabilities)
+    checks.index("action", action, array.shape[0])
+    return array
 
 
 def _real(value: Any) -> Array:

@@ -22,8 +22,8 @@ def monte_carlo(
     >>> monte_carlo(jnp.array([0.0, -1.0, -2.0]), jnp.array([1.0, 0.5, 0.0])).tolist()
     [-2.0, -2.0, -2.0]
     """
-    checks.shape("continuations", continuations, jnp.shape(rewards))
-    zeros = jnp.zeros_like(jnp.asarray(rewards))
+    rewards = jnp.asarray(rewards)
+    zeros = jnp.zeros_like(rewards)
     return lambda_returns(rewards, continuations, zeros, lambda_=1.0, bootstrap=0.0)
 
 
@@ -83,7 +83,7 @@ def truncated_lambda_returns(
     values = jnp.asarray(next_values) * bootstrap
     # Row t of every window array holds decision t and the steps - 1 after it; what lies beyond the
     # end of the trajectory is skipped, so that the last value stands for all that follows.
-    windows = jnp.arange(length)[:, None] + jnp.arange(steps)
+    windows = jnp.arange(length)[:, None] + jnp.arange(steps)[None, :]
     inside = windows < length
     windows = jnp.minimum(windows, length - 1)
     cut = values[windows[:, -1]]

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from pohp_neurd import policy, types
@@ -17,7 +18,7 @@ class Table(NamedTuple):
 
 
 def table(
-    num_states: int, num_actions: int, *, critic: bool = False, dtype: jnp.dtype | None = None
+    num_states: int, num_actions: int, *, critic: bool = False, dtype: DTypeLike | None = None
 ) -> policy.Model:
     """A tabular model over agent states 0 to S − 1; its first policy is uniform."""
     for name, size in (("num_states", num_states), ("num_actions", num_actions)):

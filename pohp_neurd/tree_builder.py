@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from pohp_neurd import tree
+from pohp_neurd import checks, tree
 
 
 class Node(NamedTuple):
@@ -77,6 +77,7 @@ def grow(
     while stack:
         node, parent, action, chance, depth = stack.pop()
         told, row, state = describe(node), len(rows.parent), -1
+        _check(told, num_agents, num_actions)
         if told.player >= 0:
             identity = (told.player, told.information_state)
             state = rows.states.setdefault(identity, len(rows.states))
@@ -92,11 +93,34 @@ def grow(
         rows.chance.append(chance)
         rows.player.append(told.player)
         rows.state.append(state)
-        probabilities = told.probabilities or [1.0] * len(told.actions)
+        by_chance = told.player == tree.CHANCE
+        probabilities = told.probabilities if by_chance else [1.0] * len(told.actions)
         outcomes = list(zip(told.actions, probabilities, strict=True))
         for act, probability in reversed(outcomes):
             stack.append((child(node, act), row, act, probability, depth + 1))
     return lay_out(rows, num_agents=num_agents, num_actions=num_actions, name=name)
+
+
+def _check(node: Node, num_agents: int, num_actions: int) -> None:
+    """Raises unless `node` is a history that a tree can hold."""
+    if not (node.player in (tree.CHANCE, tree.TERMINAL) or 0 <= node.player < num_agents):
+        raise ValueError(
+            f"a history's player must be CHANCE, TERMINAL or one of 0 to {num_agents - 1}, "
+            f"but is {node.player}."
+        )
+    checks.shape("a history's rewards", node.rewards, (num_agents,))
+    actions = list(node.actions)
+    if node.player == tree.TERMINAL:
+        if actions:
+            raise ValueError(f"a terminal history has no actions, but this one has {actions}.")
+        return
+    if not actions or any(one >= other for one, other in itertools.pairwise(actions)):
+        raise ValueError(f"a history needs actions in ascending order, but has {actions}.")
+    if node.player == tree.CHANCE:
+        checks.shape("probabilities of chance", node.probabilities, (len(actions),))
+        checks.distribution("probabilities of chance", node.probabilities)
+    else:
+        checks.index("an action", actions, num_actions)
 
 
 def lay_out(
