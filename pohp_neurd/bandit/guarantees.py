@@ -19,7 +19,7 @@ from pohp_neurd import types
 class Guarantee(NamedTuple):
     """A regret bound for utilities that are never positive."""
 
-    cost: Callable[[Any, Float[Array, "A"], Float[Array, "A"]], Float[Array, ""]]
+    cost: Callable[[Any, Float[Array, "A *B"], Float[Array, "A *B"]], Float[Array, "*B"]]
     """(rounds before this one, probabilities, utilities) -> what this round adds to the run's bound."""
     pathwise: Callable[[np.ndarray, Int[np.ndarray, "C"], int], np.ndarray]
     """(costs added up [C, B], rounds played, arms) -> what no arm's regret under those utilities exceeds."""
@@ -37,9 +37,11 @@ def hedge(step_size: types.Schedule) -> Guarantee:
     g = log K / α_T + (G² K / 2) Σ_t α_t + (G² / 4) max_t(α_t / η_t) L.
     """
 
-    def cost(rounds: Any, probabilities: Float[Array, "A"], utilities: Float[Array, "A"]) -> Float[Array, ""]:
+    def cost(
+        rounds: Any, probabilities: Float[Array, "A *B"], utilities: Float[Array, "A *B"]
+    ) -> Float[Array, "*B"]:
         alpha = jnp.asarray(step_size(rounds), utilities.dtype)
-        return alpha / 2 * jnp.sum(probabilities * utilities**2)
+        return alpha / 2 * jnp.sum(probabilities * utilities**2, axis=0)
 
     def pathwise(costs: np.ndarray, rounds: Int[np.ndarray, "C"], num_arms: int) -> np.ndarray:
         steps = evaluate(step_size, int(rounds[-1]))[rounds - 1]
@@ -68,9 +70,12 @@ def regret_matching() -> Guarantee:
     g = G √((K − 1) T + K Σ_t 1 / η_t + L / (2 η_min²)).
     """
 
-    def cost(rounds: Any, probabilities: Float[Array, "A"], utilities: Float[Array, "A"]) -> Float[Array, ""]:
+    def cost(
+        rounds: Any, probabilities: Float[Array, "A *B"], utilities: Float[Array, "A *B"]
+    ) -> Float[Array, "*B"]:
         del rounds
-        return jnp.sum((utilities - jnp.sum(probabilities * utilities)) ** 2)
+        received = jnp.sum(probabilities * utilities, axis=0, keepdims=True)
+        return jnp.sum((utilities - received) ** 2, axis=0)
 
     def pathwise(costs: np.ndarray, rounds: Int[np.ndarray, "C"], num_arms: int) -> np.ndarray:
         del rounds, num_arms

@@ -8,7 +8,7 @@ round's own loop. The counter is (place, round), so no key has to be split or fo
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, UInt32
+from jaxtyping import Bool, Float, Int, UInt32
 
 from pohp_neurd import types
 
@@ -50,13 +50,20 @@ def threefry(
     return x, y
 
 
-def choose(probabilities: types.Probabilities, uniform: types.Scalar) -> Array:
+def choose(probabilities: Float[Array, "A *B"], uniform: Float[Array, "1 *B"]) -> Int[Array, "1 *B"]:
     """The arm that a uniform number picks, by the inverse of the cumulative distribution.
 
     Never one of probability zero, for the number times the total stays below the total.
     """
-    cumulative = jnp.cumsum(jnp.asarray(probabilities))
-    return jnp.sum(cumulative <= uniform * cumulative[-1]).astype(jnp.int32)
+    cumulative = jnp.cumsum(probabilities, axis=0)
+    passed = cumulative <= uniform * cumulative[-1:]
+    return jnp.sum(passed, axis=0, keepdims=True).astype(jnp.int32)
+
+
+def pulled(action: types.ArrayLike, shape: tuple[int, ...]) -> Bool[Array, "A *B"]:
+    """Which of the arms, the first axis of `shape`, is `action`: over many runs, faster than an index."""
+    arms = jnp.arange(shape[0], dtype=jnp.int32).reshape(-1, *[1] * (len(shape) - 1))
+    return jnp.broadcast_to(arms == action, shape)
 
 
 def _key_words(key: types.Key) -> UInt32[Array, "2"]:

@@ -13,7 +13,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from pohp_neurd import checks
-from pohp_neurd.bandit import learners
+from pohp_neurd.bandit import learners, noise
 
 
 class Problem(NamedTuple):
@@ -25,11 +25,11 @@ class Problem(NamedTuple):
     """G: utilities lie in [−G, 0]."""
     num_uniforms: int
     """How many uniform numbers a round takes."""
-    init: Callable[[], Any]
-    """The daimon's state before the first round."""
-    utilities: Callable[[Any, Float[Array, "A"], Float[Array, "U"]], Float[Array, "A"]]
+    init: Callable[..., Any]
+    """The daimon's state before the first round, for many runs: `init()`, or `init(2000)`."""
+    utilities: Callable[[Any, Float[Array, "A *B"], Float[Array, "U *B"]], Float[Array, "A *B"]]
     """(state, the learner's policy, uniform numbers) -> u_t, every arm's utility this round."""
-    update: Callable[[Any, Float[Array, "A"]], Any]
+    update: Callable[[Any, Float[Array, "A *B"]], Any]
     """(state, the learner's policy) -> the daimon's state after the round."""
 
 
@@ -37,8 +37,10 @@ def bernoulli(loss_probabilities: Sequence[float]) -> Problem:
     """Arms that cost 1 with a probability of their own, independently."""
     chances = _chances(loss_probabilities)
 
-    def utilities(rounds: Any, policy: Float[Array, "A"], uniforms: Float[Array, "U"]) -> Float[Array, "A"]:
-        return -(uniforms < jnp.asarray(chances, uniforms.dtype)).astype(uniforms.dtype)
+    def utilities(
+        rounds: Any, policy: Float[Array, "A *B"], uniforms: Float[Array, "U *B"]
+    ) -> Float[Array, "A *B"]:
+        return -(uniforms < _column(chances, uniforms)).astype(uniforms.dtype)
 
     return Problem("bernoulli", len(chances), 1.0, len(chances), _no_state, utilities, _stay)
 
@@ -51,9 +53,9 @@ def switching(num_arms: int, period: int, *, good: float = 0.25, bad: float = 0.
     checks.in_unit_interval("bad", bad)
 
     def utilities(
-        rounds: Int[Array, ""], policy: Float[Array, "A"], uniforms: Float[Array, "U"]
-    ) -> Float[Array, "A"]:
-        best = jnp.arange(num_arms, dtype=jnp.int32) == (rounds // period) % num_arms
+        rounds: Int[Array, ""], policy: Float[Array, "A *B"], uniforms: Float[Array, "U *B"]
+    ) -> Float[Array, "A *B"]:
+        best = noise.pulled((rounds // period) % num_arms, uniforms.shape)
         chances = jnp.where(best, good, bad).astype(uniforms.dtype)
         return -(uniforms < chances).astype(uniforms.dtype)
 
@@ -64,9 +66,11 @@ def adaptive(num_arms: int) -> Problem:
     """An adversary that looks at the policy and makes its likeliest arm cost 1; all others are free."""
     _check_arms(num_arms)
 
-    def utilities(state: Any, policy: Float[Array, "A"], uniforms: Float[Array, "U"]) -> Float[Array, "A"]:
-        likeliest = jnp.arange(num_arms) == jnp.argmax(policy)
-        return -likeliest.astype(policy.dtype)
+    def utilities(
+        state: Any, policy: Float[Array, "A *B"], uniforms: Float[Array, "U *B"]
+    ) -> Float[Array, "A *B"]:
+        likeliest = jnp.argmax(policy, axis=0, keepdims=True).astype(jnp.int32)
+        return -noise.pulled(likeliest, policy.shape).astype(policy.dtype)
 
     return Problem("adaptive", num_arms, 1.0, 0, _no_state, utilities, _stay)
 
@@ -98,14 +102,13 @@ def rock_paper_scissors(
     cumulative[:, -1] = 1.0  # rounding
 
     def utilities(
-        rounds: Int[Array, ""], policy: Float[Array, "A"], uniforms: Float[Array, "U"]
-    ) -> Float[Array, "A"]:
+        rounds: Int[Array, ""], policy: Float[Array, "A *B"], uniforms: Float[Array, "U *B"]
+    ) -> Float[Array, "A *B"]:
         phase = 0 if period is None else (rounds // period) % len(phases)
-        current = jnp.arange(len(phases)) == phase
-        edges = current.astype(uniforms.dtype) @ jnp.asarray(cumulative, uniforms.dtype)
-        action = jnp.sum(edges <= uniforms)
-        drawn = (jnp.arange(len(mixture)) == action).astype(uniforms.dtype)
-        return jnp.asarray(shifted, uniforms.dtype) @ drawn
+        edges = _column(cumulative, uniforms)[phase]
+        action = jnp.sum(edges <= uniforms, axis=0, keepdims=True).astype(jnp.int32)
+        drawn = noise.pulled(action, (len(mixture), *uniforms.shape[1:]))
+        return jnp.asarray(shifted, uniforms.dtype) @ drawn.astype(uniforms.dtype)
 
     name = "rock_paper_scissors" if period is None else "shifting_rock_paper_scissors"
     return Problem(name, len(matrix), float(-shifted.min()), 1, _count, utilities, _next)
@@ -117,8 +120,10 @@ def fixed(utilities: Sequence[float] | np.ndarray, max_return: float, name: str 
     _check_arms(len(worth))
     _check_range(worth, max_return)
 
-    def constant(state: Any, policy: Float[Array, "A"], uniforms: Float[Array, "U"]) -> Float[Array, "A"]:
-        return jnp.asarray(worth, policy.dtype)
+    def constant(
+        state: Any, policy: Float[Array, "A *B"], uniforms: Float[Array, "U *B"]
+    ) -> Float[Array, "A *B"]:
+        return jnp.broadcast_to(_column(worth, policy), policy.shape)
 
     return Problem(name, len(worth), float(max_return), 0, _no_state, constant, _stay)
 
@@ -136,34 +141,42 @@ def learning_daimon(
     _check_arms(len(matrix))
     _check_range(matrix, max_return)
 
-    def utilities(state: Any, policy: Float[Array, "A"], uniforms: Float[Array, "U"]) -> Float[Array, "A"]:
+    def utilities(
+        state: Any, policy: Float[Array, "A *B"], uniforms: Float[Array, "U *B"]
+    ) -> Float[Array, "A *B"]:
         return jnp.asarray(matrix, policy.dtype) @ daimon.policy(state)
 
-    def update(state: Any, policy: Float[Array, "A"]) -> Any:
+    def update(state: Any, policy: Float[Array, "A *B"]) -> Any:
         # Zero-sum and shifted: what the learner does not get, less G, so that it is not positive.
-        gains = -(policy @ jnp.asarray(matrix, policy.dtype)) - max_return
+        gains = -(jnp.asarray(matrix.T, policy.dtype) @ policy) - max_return
         return daimon.update(state, gains)
 
-    def init() -> Any:
-        return daimon.init(matrix.shape[1])
+    def init(*runs: int) -> Any:
+        return daimon.init(matrix.shape[1], *runs)
 
     return Problem(name, len(matrix), float(max_return), 0, init, utilities, update)
 
 
-def _no_state() -> tuple[()]:
+def _no_state(*runs: int) -> tuple[()]:
     return ()
 
 
-def _stay(state: Any, policy: Float[Array, "A"]) -> Any:
+def _stay(state: Any, policy: Float[Array, "A *B"]) -> Any:
     return state
 
 
-def _count() -> Int[Array, ""]:
+def _count(*runs: int) -> Int[Array, ""]:
+    # All runs are in the same round.
     return jnp.zeros((), jnp.int32)
 
 
-def _next(rounds: Int[Array, ""], policy: Float[Array, "A"]) -> Int[Array, ""]:
+def _next(rounds: Int[Array, ""], policy: Float[Array, "A *B"]) -> Int[Array, ""]:
     return rounds + 1
+
+
+def _column(values: np.ndarray, like: Float[Array, "n *B"]) -> Float[Array, "..."]:
+    """`values` with an axis of size 1 for each axis of runs that `like` has."""
+    return jnp.asarray(values, like.dtype).reshape(*values.shape, *[1] * (like.ndim - 1))
 
 
 def _chances(loss_probabilities: Sequence[float]) -> Float[np.ndarray, "A"]:

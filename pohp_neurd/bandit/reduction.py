@@ -8,13 +8,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
 from pohp_neurd import checks, estimators, types
 from pohp_neurd import learners as exploration_schedules
-from pohp_neurd.bandit import learners
+from pohp_neurd.bandit import learners, noise
 
 ESTIMATORS: dict[str, Callable[..., Float[Array, ""]]] = {
     "importance": estimators.importance_weight,
@@ -33,13 +35,13 @@ class State(NamedTuple):
 class BanditLearner(NamedTuple):
     """A learner that sees nothing but the utility of the arm that it pulled."""
 
-    init: Callable[[int], State]
-    """The state for a number of arms."""
-    policy: Callable[[State], Float[Array, "A"]]
+    init: Callable[..., State]
+    """The state for a number of arms, and of runs: `init(3)`, or `init(3, 2000)`."""
+    policy: Callable[[State], Float[Array, "A *B"]]
     """The mixed policy π_t that the next arm must be drawn from."""
-    estimate: Callable[[State, types.Action, types.Scalar], Float[Array, "A"]]
-    """û_t, every arm's utility as estimated from the pulled arm and its utility."""
-    update: Callable[[State, types.Action, types.Scalar], State]
+    estimate: Callable[[State, types.ArrayLike, types.ArrayLike], Float[Array, "A *B"]]
+    """û_t, every arm's utility as estimated from the pulled arm and its utility: numbers, or [1, B]."""
+    update: Callable[[State, types.ArrayLike, types.ArrayLike], State]
     """The state after pulling an arm and getting its utility, which must not be positive."""
     learner: learners.Learner
     """The full-monitoring learner inside."""
@@ -74,29 +76,30 @@ def reduction(
     else:
         explore = exploration_schedules.constant(float(schedule))
 
-    def init(num_arms: int) -> State:
+    def init(num_arms: int, *runs: int) -> State:
         if num_arms < 2:
             raise ValueError(f"num_arms must be at least 2, but is {num_arms}.")
-        return State(learner.init(num_arms), jnp.zeros((), jnp.int32))
+        return State(learner.init(num_arms, *runs), jnp.zeros((), jnp.int32))
 
-    def current(state: State) -> Float[Array, "A"]:
+    def current(state: State) -> Float[Array, "A *B"]:
         return learner.policy(state.learner)
 
-    def estimate(state: State, action: types.Action, utility: types.Scalar) -> Float[Array, "A"]:
+    def estimate(state: State, action: types.ArrayLike, utility: types.ArrayLike) -> Float[Array, "A *B"]:
         probabilities = current(state)
-        taken = jnp.arange(probabilities.shape[0]) == action
-        # A masked sum, not an index: over thousands of runs a gather is the slowest step of the round.
-        probability = jnp.sum(jnp.where(taken, probabilities, 0.0))
+        taken = noise.pulled(action, probabilities.shape)
+        probability = jnp.sum(jnp.where(taken, probabilities, 0.0), axis=0, keepdims=True)
         exploration = jnp.asarray(explore(state.rounds), probabilities.dtype)
-        correction = weight(probability, exploration) if explores else weight(probability)
+        # The weights are written for one decision; runs, if there are many, are mapped over.
+        one = (lambda chance: weight(chance, exploration)) if explores else weight
+        correction = jax.vmap(one)(probability.reshape(-1)).reshape(probability.shape)
         scaled = jnp.asarray(utility, probabilities.dtype) * correction
         return jnp.where(taken, scaled, 0.0)
 
-    def update(state: State, action: types.Action, utility: types.Scalar) -> State:
+    def update(state: State, action: types.ArrayLike, utility: types.ArrayLike) -> State:
         known = checks.known(utility)
-        if known is not None and known > 0:
+        if known is not None and np.any(known > 0):
             raise ValueError(
-                f"utilities must not be positive, but one is {float(known):g}: subtract the largest."
+                f"utilities must not be positive, but one is {known.max():g}: subtract the largest."
             )
         return State(learner.update(state.learner, estimate(state, action, utility)), state.rounds + 1)
 

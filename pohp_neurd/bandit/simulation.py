@@ -35,7 +35,7 @@ class Totals(NamedTuple):
     """What the learner's guarantee has added up; 0 for a learner without one."""
 
 
-class _Run(NamedTuple):
+class _Runs(NamedTuple):
     learner: Any
     daimon: Any
     totals: Totals
@@ -75,11 +75,11 @@ def play(
 
 
 @functools.partial(jax.jit, static_argnames=("problem", "bandit", "num_runs"))
-def _start(problem: problems.Problem, bandit: BanditLearner, num_runs: int) -> _Run:
-    arms, scalar = jnp.zeros(problem.num_arms), jnp.zeros(())
-    totals = Totals(arms, scalar, arms, scalar, scalar)
-    run = _Run(bandit.init(problem.num_arms), problem.init(), totals)
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[..., None], (*leaf.shape, num_runs)), run)
+def _start(problem: problems.Problem, bandit: BanditLearner, num_runs: int) -> _Runs:
+    # Not one array twice: a loop carries each of them on its own.
+    arms, scalars = jnp.zeros((2, problem.num_arms, num_runs)), jnp.zeros((3, num_runs))
+    totals = Totals(arms[0], scalars[0], arms[1], scalars[1], scalars[2])
+    return _Runs(bandit.init(problem.num_arms, num_runs), problem.init(num_runs), totals)
 
 
 @functools.partial(jax.jit, static_argnames=("problem", "bandit", "num_runs"))
@@ -87,37 +87,43 @@ def _advance(
     problem: problems.Problem,
     bandit: BanditLearner,
     num_runs: int,
-    runs: _Run,
+    runs: _Runs,
     key: types.Key,
     start: types.Action,
     stop: types.Action,
-) -> _Run:
-    # Runs on the last axis: sums over arms then add whole vectors, which is what a CPU does best.
-    step = jax.vmap(functools.partial(_round, problem, bandit), in_axes=-1, out_axes=-1)
-
-    def body(count: Array, runs: _Run) -> _Run:
-        return step(runs, noise.uniforms(key, count, problem.num_uniforms + 1, num_runs))
+) -> _Runs:
+    def body(count: Array, runs: _Runs) -> _Runs:
+        uniforms = noise.uniforms(key, count, 1 + problem.num_uniforms, num_runs)
+        return _round(problem, bandit, runs, uniforms)
 
     return jax.lax.fori_loop(start, stop, body, runs)
 
 
-def _round(problem: problems.Problem, bandit: BanditLearner, run: _Run, uniforms: Float[Array, "U"]) -> _Run:
-    """One round of one run."""
-    probabilities = bandit.policy(run.learner)
-    utilities = problem.utilities(run.daimon, probabilities, uniforms[1:])
-    action = noise.choose(probabilities, uniforms[0])
-    utility = jnp.sum(jnp.where(jnp.arange(problem.num_arms) == action, utilities, 0.0))
-    estimates = bandit.estimate(run.learner, action, utility)
-    guarantee = bandit.learner.guarantee
-    cost = jnp.zeros(())
-    if guarantee is not None:
-        cost = guarantee.cost(run.learner.rounds, probabilities, estimates)
+def _round(
+    problem: problems.Problem, bandit: BanditLearner, runs: _Runs, uniforms: Float[Array, "U B"]
+) -> _Runs:
+    """One round of every run."""
+    probabilities = bandit.policy(runs.learner)
+    utilities = problem.utilities(runs.daimon, probabilities, uniforms[1:])
+    action = noise.choose(probabilities, uniforms[:1])
+    taken = noise.pulled(action, utilities.shape)
+    utility = jnp.sum(jnp.where(taken, utilities, 0.0), axis=0, keepdims=True)
+    estimates = bandit.estimate(runs.learner, action, utility)
     totals = Totals(
-        utilities=run.totals.utilities + utilities,
-        received=run.totals.received + utility,
-        estimates=run.totals.estimates + estimates,
-        expected=run.totals.expected + jnp.sum(probabilities * estimates),
-        cost=run.totals.cost + cost,
+        utilities=runs.totals.utilities + utilities,
+        received=runs.totals.received + utility[0],
+        estimates=runs.totals.estimates + estimates,
+        expected=runs.totals.expected + jnp.sum(probabilities * estimates, axis=0),
+        cost=runs.totals.cost + _cost(bandit, runs.learner, probabilities, estimates),
     )
-    learner = bandit.update(run.learner, action, utility)
-    return _Run(learner, problem.update(run.daimon, probabilities), totals)
+    learner = bandit.update(runs.learner, action, utility)
+    return _Runs(learner, problem.update(runs.daimon, probabilities), totals)
+
+
+def _cost(
+    bandit: BanditLearner, state: Any, probabilities: Float[Array, "A B"], estimates: Float[Array, "A B"]
+) -> Float[Array, "B"]:
+    guarantee = bandit.learner.guarantee
+    if guarantee is None:
+        return jnp.zeros(probabilities.shape[1], probabilities.dtype)
+    return guarantee.cost(state.rounds, probabilities, estimates)
