@@ -1,0 +1,64 @@
+"""Adam with β1 = 0, as the paper uses it, with as few slow operations per parameter as the formula allows.
+
+Pipeline: direction -> **parameters**. An online agent updates all its parameters after every step, and the
+optimizer is most of that step: a square root and a division for every parameter, and little else counts.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from jaxtyping import Float, Int
+
+from pohp_neurd import checks, types
+
+
+class State(NamedTuple):
+    """What must persist between updates."""
+
+    count: Int[Array, ""]
+    second_moment: Any
+    """ν, shaped as the parameters."""
+
+
+def adam_without_momentum(
+    learning_rate: types.Scalar, *, decay: float = 0.999, epsilon: float = 1e-8
+) -> optax.GradientTransformation:
+    """θ ← θ − α g / (√ν̂ + ε) with ν ← β ν + (1 − β) g² and ν̂ = ν / (1 − βᵗ) (Kingma and Ba 2015, at β1 = 0).
+
+    The correction is pulled out of the root, c = 1 − βᵗ: α g / (√(ν/c) + ε) = α √c g / (√ν + ε √c), which
+    saves a division for every parameter. `learning_rate` may be traced, so that one compiled function
+    serves many.
+    """
+    checks.non_negative("learning_rate", learning_rate)
+    checks.in_unit_interval("decay", decay)
+
+    def init(parameters: types.Parameters) -> State:
+        return State(jnp.zeros((), jnp.int32), jax.tree.map(jnp.zeros_like, parameters))
+
+    def update(gradient: Any, state: State, parameters: Any = None) -> tuple[Any, State]:
+        del parameters
+        count = state.count + 1
+        moment = jax.tree.map(lambda v, g: decay * v + (1 - decay) * g * g, state.second_moment, gradient)
+        # Nothing, but made of all gradients: no parameter can be written before the last gradient is known.
+        # Without this order XLA copies the weights that backpropagation still reads, at every update.
+        nothing = sum(0.0 * jnp.ravel(leaf)[0] for leaf in jax.tree.leaves(gradient))
+
+        def step(g: Array, v: Array) -> Array:
+            root = jnp.sqrt(-jnp.expm1(count.astype(v.dtype) * jnp.log(jnp.asarray(decay, v.dtype))))
+            scale = nothing - jnp.asarray(learning_rate, v.dtype) * root
+            return scale * g / (jnp.sqrt(v) + epsilon * root)
+
+        return jax.tree.map(step, gradient, moment), State(count, moment)
+
+    return optax.GradientTransformation(init, update)
+
+
+def idle_decay(updates: Int[Array, "*B"], decay: float, dtype: Any = jnp.float32) -> Float[Array, "*B"]:
+    """What is left of ν after `updates` updates without a gradient: βⁿ. Nothing else of Adam moves then.
+
+    So a parameter whose gradients are mostly zero can be left alone until its next one, and then catch up.
+    """
+    return jnp.exp(updates.astype(dtype) * jnp.log(jnp.asarray(decay, dtype)))

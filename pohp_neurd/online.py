@@ -1,0 +1,310 @@
+"""The paper's single-agent actor-critic: one update after every step.
+
+Pipeline: a training loop; it feeds parameters back. Morrill et al. (2023), Section 5: actor and critic are
+linear heads on one torso; the critic's target is the 32-step TD(0.9) return with a bootstrap factor of 0.9; the
+actor follows any direction of `learners`; the optimizer is Adam with β1 = 0.
+
+At step t the agent sees x_t, computes π(·|x_t) and V(x_t), draws its action, and then learns from decision
+t − 32, whose target has just been completed by V(x_t). `Options` names what the paper leaves open.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from pohp_neurd import actor_critic, checks, learners, neural, policy, process, returns, types
+
+
+Sight = Callable[[types.History], Any]
+"""From a history to what the agent sees of it: its agent state."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What is chosen once for many runs; the defaults are the documented reading of the paper."""
+
+    learner: str = "neurd_cix"
+    """spg, neurd or neurd_cix."""
+    updated: str = "oldest"
+    """Which states of the window learn at each step: the `oldest`, with its full target, or `all`, the
+    newer ones with targets cut off at the present; `all` takes the mean of their gradients."""
+    baseline: str = "critic"
+    """What is subtracted from the return in the direction: the `critic`'s value now, or `none`."""
+    common_mode: str = "paper"
+    """`paper`, or `dropped`: directions centred over the legal actions."""
+    probability: str = "acting"
+    """Whether π(A) in the estimate is that of the time of `acting` or of the time of the `update`."""
+    bootstrapped: str = "every"
+    """Whether the bootstrap factor multiplies `every` value in the λ-return or the `last` one alone."""
+    window: int = 32
+    """Steps of a target."""
+    lambda_: float = 0.9
+    bootstrap: float = 0.9
+    """The factor on values, never on rewards."""
+    critic_cost: float = 1.0
+    decay: float = 0.999
+    """Adam's β2."""
+    epsilon: float = 1e-8
+    """Adam's ε."""
+
+    def __post_init__(self) -> None:
+        checks.one_of("learner", self.learner, ("spg", "neurd", "neurd_cix"))
+        checks.one_of("updated", self.updated, ("oldest", "all"))
+        checks.one_of("baseline", self.baseline, ("critic", "none"))
+        checks.one_of("common_mode", self.common_mode, ("paper", "dropped"))
+        checks.one_of("probability", self.probability, ("acting", "update"))
+        checks.one_of("bootstrapped", self.bootstrapped, ("every", "last"))
+        checks.in_unit_interval("lambda_", self.lambda_)
+        checks.in_unit_interval("bootstrap", self.bootstrap)
+        checks.non_negative("critic_cost", self.critic_cost)
+        checks.in_unit_interval("decay", self.decay)
+        checks.positive("epsilon", self.epsilon)
+        if self.window < 1:
+            raise ValueError(f"window must be at least 1, but is {self.window}.")
+
+
+class Window(NamedTuple):
+    """The last W + 1 decisions and what followed all but the newest; the newest stand last."""
+
+    agent_state: Any
+    legal: Bool[Array, "W+1 A"]
+    action: Int[Array, "W+1"]
+    probability: Float[Array, "W+1"]
+    """At the time of acting."""
+    reward: Float[Array, "W"]
+    continuation: Float[Array, "W"]
+    next_value: Float[Array, "W"]
+    """The critic's value of the next state, as it was when that state was met."""
+
+
+class State(NamedTuple):
+    """What must persist between steps."""
+
+    body: Any
+    """Parameters and optimizer, as the actor-critic keeps them."""
+    window: Window
+    time: Int[Array, ""]
+    """Decisions so far."""
+
+
+class Moment(NamedTuple):
+    """What the world tells the agent before a decision."""
+
+    agent_state: Any
+    legal: Bool[Array, "A"]
+    reward: Float[Array, ""]
+    """Of the arrival here, so of the decision before."""
+    continuation: Float[Array, ""]
+    """0 if the arrival was at a terminal history and this moment is the beginning of another life."""
+
+
+class Info(NamedTuple):
+    """What a researcher plots of one step."""
+
+    entropy: Float[Array, ""]
+    """Of the policy at the oldest state of the window; 0 before the first update, as the error."""
+    critic_error: Float[Array, ""]
+    """Target less value at that state."""
+
+
+class Agent(NamedTuple):
+    """An online agent as three pure functions; a step is `act`, then `learn`."""
+
+    init: Callable[..., State]
+    """(moment, *, key) -> state; of the moment only its shapes count."""
+    act: Callable[..., tuple[State, Int[Array, ""]]]
+    """(state, moment, *, key) -> state with the decision in its window, and the action."""
+    learn: Callable[[State], tuple[State, Info]]
+    """One update from the window; none before the window holds a complete target."""
+
+
+def agent(body: actor_critic.ActorCritic, options: Options) -> Agent:
+    """The online agent around a network with its optimizer."""
+    size = options.window
+    learning = size if options.updated == "all" else 1
+
+    def init(moment: Moment, *, key: types.Key) -> State:
+        def empty(leaf: Array) -> Array:
+            return jnp.zeros((size + 1, *jnp.shape(leaf)), jnp.asarray(leaf).dtype)
+
+        zeros = jnp.zeros(size, jnp.asarray(moment.reward).dtype)
+        window = Window(
+            agent_state=jax.tree.map(empty, moment.agent_state),
+            legal=empty(moment.legal),
+            action=jnp.zeros(size + 1, jnp.int32),
+            probability=jnp.zeros(size + 1, zeros.dtype),
+            reward=zeros,
+            continuation=zeros,
+            next_value=zeros,
+        )
+        return State(body.init(key=key), window, jnp.zeros((), jnp.int32))
+
+    def act(state: State, moment: Moment, *, key: types.Key) -> tuple[State, Int[Array, ""]]:
+        alone = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], moment.agent_state)
+        output = body.outputs(state.body, alone)
+        probabilities = policy.probabilities(output.logits[0], moment.legal)
+        action = policy.sample(probabilities, key=key)
+        newest = Window(
+            moment.agent_state,
+            moment.legal,
+            action,
+            probabilities[action],
+            moment.reward,
+            moment.continuation,
+            output.value[0],
+        )
+        window = jax.tree.map(lambda old, new: jnp.concatenate([old[1:], new[None]]), state.window, newest)
+        return State(state.body, window, state.time + 1), action
+
+    def learn(state: State) -> tuple[State, Info]:
+        # The window fills from its new end; what lies before the first decision has no weight. Without any
+        # complete decision the update is skipped: one without a gradient would still advance Adam's clock.
+        complete = jnp.arange(learning) > size - state.time
+        learnt, info = jax.lax.cond(
+            jnp.any(complete), learn_from_window, skip, state.body, state.window, complete
+        )
+        return State(learnt, state.window, state.time), info
+
+    def skip(before: Any, window: Window, complete: Bool[Array, "n"]) -> tuple[Any, Info]:
+        zero = jnp.zeros((), window.reward.dtype)
+        return before, Info(zero, zero)
+
+    def learn_from_window(before: Any, window: Window, complete: Bool[Array, "n"]) -> tuple[Any, Info]:
+        targets = returns.lambda_returns(
+            window.reward,
+            window.continuation,
+            window.next_value,
+            lambda_=options.lambda_,
+            bootstrap=_factors(options, window.next_value.dtype),
+        )[:learning]
+        states = jax.tree.map(lambda leaf: leaf[:learning], window.agent_state)
+        legal, action = window.legal[:learning], window.action[:learning]
+        now = body.outputs(before, states)
+        probability = window.probability[:learning]
+        if options.probability == "update":
+            at = jax.vmap(lambda logits, mask, taken: policy.probabilities(logits, mask)[taken])
+            probability = at(now.logits, legal, action)
+        decisions = learners.Decision(
+            agent_state=states,
+            legal=legal,
+            action=action,
+            probability=probability,
+            return_=targets,
+            baseline=now.value if options.baseline == "critic" else 0.0,
+            weight=complete.astype(targets.dtype) / learning,
+            target=targets,
+        )
+        after = body.update(before, decisions)
+        return after, Info(policy.entropy(now.logits[0], legal[0]), targets[0] - now.value[0])
+
+    return Agent(init, act, learn)
+
+
+def _factors(options: Options, dtype: Any) -> Float[Array, "W"]:
+    factors = jnp.full(options.window, options.bootstrap, dtype)
+    if options.bootstrapped == "every":
+        return factors
+    return jnp.where(jnp.arange(options.window) < options.window - 1, 1.0, factors)
+
+
+def paper_agent(
+    world: process.Process,
+    options: Options,
+    *,
+    learning_rate: types.Scalar,
+    exploration: types.Scalar = 1.0,
+    torso: Sequence[int] = neural.PAPER_TORSO,
+) -> Agent:
+    """The paper's agent for `world`, with its network.
+
+    `learning_rate` and `exploration` may be traced: one compiled function then serves many of them.
+    """
+    checks.in_unit_interval("exploration", exploration)
+    spec = world.spec
+    rule = learners.rule(options.learner, lambda count: exploration)
+    adam = actor_critic.Adam(learning_rate, options.decay, options.epsilon)
+    costs = {"common_mode": options.common_mode, "critic_cost": options.critic_cost}
+    if is_sparse(world, options):
+        body = actor_critic.sparse(
+            spec.observation_size, spec.num_actions, rule, adam, torso=torso, **costs
+        )
+    else:
+        model = neural.network(spec.observation_size, spec.num_actions, torso=torso, critic=True)
+        body = actor_critic.dense(model, rule, adam, **costs)
+    return agent(body, options)
+
+
+def is_sparse(world: process.Process, options: Options) -> bool:
+    """Whether agents of `world` see which inputs are active, and not all inputs."""
+    return hasattr(world, "active_features") and options.updated == "oldest"
+
+
+def sight(world: Any, options: Options) -> Sight:
+    """What the paper's agent sees of a history of `world`: its agent state."""
+    return world.active_features if is_sparse(world, options) else world.observation
+
+
+class Life(NamedTuple):
+    """An agent in its world."""
+
+    agent: State
+    history: types.History
+    reward: Float[Array, ""]
+    """Of the last arrival."""
+    continuation: Float[Array, ""]
+
+
+class Totals(NamedTuple):
+    """Sums over some steps of one life."""
+
+    reward: Float[Array, ""]
+    episodes: Int[Array, ""]
+    """Lives that ended: 0 in a continuing world."""
+    entropy: Float[Array, ""]
+    squared_error: Float[Array, ""]
+
+
+def begin(world: process.Process, agent: Agent, see: Sight, *, key: types.Key) -> Life:
+    """A new agent before its first decision in `world`."""
+    # The last time that the clock could show: no step draws from it.
+    model_key, world_key = jax.random.split(jax.random.fold_in(key, jnp.iinfo(jnp.int32).max))
+    history = world.initial(key=world_key)
+    reward = jnp.zeros_like(world.reward(history)[0])
+    continuation = world.continuation(history)
+    moment = Moment(see(history), world.legal_actions(history), reward, continuation)
+    return Life(agent.init(moment, key=model_key), history, reward, continuation)
+
+
+def live(
+    world: process.Process, agent: Agent, see: Sight, life: Life, num_steps: int, *, key: types.Key
+) -> tuple[Life, Totals]:
+    """`num_steps` steps of acting and learning, in one scan.
+
+    Step t draws from `fold_in(key, t)`, so that a life is the same however it is cut into calls.
+    """
+    # All keys of the scan at once: drawn one by one, they would cost as much as acting does.
+    times = life.agent.time + jnp.arange(num_steps)
+    keys = jax.vmap(lambda time: jax.random.split(jax.random.fold_in(key, time), 3))(times)
+
+    def step(life: Life, keys: types.Key) -> tuple[Life, Totals]:
+        moment = Moment(
+            see(life.history), world.legal_actions(life.history), life.reward, life.continuation
+        )
+        state, action = agent.act(life.agent, moment, key=keys[0])
+        state, info = agent.learn(state)
+        arrived = world.apply(life.history, action, key=keys[1])
+        reward, continuation = world.reward(arrived)[0], world.continuation(arrived)
+        ended = continuation == 0
+        if world.spec.horizon is not None:
+            fresh = world.initial(key=keys[2])
+            arrived = jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, arrived)
+        totals = Totals(reward, ended.astype(jnp.int32), info.entropy, info.critic_error**2)
+        return Life(state, arrived, reward, continuation), totals
+
+    life, totals = jax.lax.scan(step, life, keys)
+    return life, jax.tree.map(lambda each: jnp.sum(each), totals)
