@@ -221,6 +221,7 @@ def _contents(
     place[rows] = np.arange(len(rows))
     states: list[np.ndarray] | None = None
     done = np.zeros(len(rows), bool)
+    init, update = jax.jit(jax.vmap(memory.init)), jax.jit(jax.vmap(memory.update))
     while not np.all(done):
         # All decisions whose predecessor is known: one batched call for each of the agent's turns.
         ready = ~done & ((previous < 0) | done[place[previous]])
@@ -229,13 +230,13 @@ def _contents(
             jnp.asarray(rows[chosen], jnp.int32), jnp.zeros((len(chosen), world.num_agents))
         )
         if states is None:
-            made = jax.vmap(memory.init)(histories)
+            made = init(histories)
             layout = jax.tree.structure(made)
             states = [np.zeros((len(rows), *leaf.shape[1:]), leaf.dtype) for leaf in jax.tree.leaves(made)]
         else:
             before = place[previous[chosen]]
             old = jax.tree.unflatten(layout, [leaf[before] for leaf in states])
-            made = jax.vmap(memory.update)(old, jnp.asarray(actions[chosen]), histories)
+            made = update(old, jnp.asarray(actions[chosen]), histories)
         for leaf, new in zip(states, jax.tree.leaves(made), strict=True):
             leaf[chosen] = new
         done |= ready

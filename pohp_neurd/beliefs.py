@@ -56,12 +56,12 @@ class Arrays(NamedTuple):
 def arrays(tree: trees.Tree, state: Int[np.ndarray, "N"]) -> Arrays:
     """The device arrays of `tree`, with `state` the policy's row at every decision."""
     return Arrays(
-        parent=jnp.asarray(np.maximum(tree.parent, 0)),
-        action=jnp.asarray(np.maximum(tree.incoming_action, 0)),
+        parent=jnp.asarray(np.maximum(tree.parent, 0), jnp.int32),
+        action=jnp.asarray(np.maximum(tree.incoming_action, 0), jnp.int32),
         player=jnp.asarray(tree.player, jnp.int32),
         chance=jnp.asarray(tree.chance),
         rewards=jnp.asarray(tree.rewards),
-        state=jnp.asarray(state),
+        state=jnp.asarray(state, jnp.int32),
         best_return_to_go=jnp.asarray(tree.best_return_to_go),
     )
 
@@ -74,7 +74,7 @@ def quantities(arrays: Arrays, policy: Array, levels: tuple[int, ...]) -> Quanti
     from_agent = arrays.player[arrays.parent] >= 0
     taken = policy[arrays.state[arrays.parent], arrays.action]
     edge = jnp.where(from_agent, taken, arrays.chance)
-    own = arrays.player[arrays.parent][:, None] == jnp.arange(num_agents)
+    own = arrays.player[arrays.parent][:, None] == jnp.arange(num_agents, dtype=jnp.int32)[None]
 
     reach, others_reach = [jnp.ones(1)], [jnp.ones((1, num_agents))]
     for start, stop in itertools.pairwise(levels[1:]):
@@ -93,7 +93,7 @@ def quantities(arrays: Arrays, policy: Array, levels: tuple[int, ...]) -> Quanti
 
     decision = arrays.player >= 0
     agent = jnp.maximum(arrays.player, 0)
-    everywhere = jnp.arange(count)
+    everywhere = jnp.arange(count, dtype=jnp.int32)
     reached = jnp.where(decision, jnp.concatenate(reach), 0.0)
     tried = jnp.where(decision, jnp.concatenate(others_reach)[everywhere, agent], 0.0)
     segment = jnp.where(decision, arrays.state, num_states)

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from pohp_neurd import sequence_form
 
-Levels = list[Float[Array, "n A"]]
+Levels = list[Float[Array, "_ A"]]
 """A number for each sequence of an agent, level by level."""
 
 
@@ -24,7 +24,7 @@ class Profile(NamedTuple):
     """The policy's rows."""
     plans: list[Levels]
     """Realization plans: the probability of the agent's own actions up to and including each sequence."""
-    flat: list[Float[Array, "plan"]]
+    flat: list[Float[Array, "_"]]
     """The same in a row, with the empty sequence first."""
 
 
@@ -60,7 +60,7 @@ class Ends(NamedTuple):
 
     at_root: Float[Array, ""]
     """Before the agent has ever acted."""
-    levels: list[Float[Array, "t"]]
+    levels: list[Float[Array, "_"]]
     """After each sequence that can be the agent's last, level by level."""
 
 
@@ -150,7 +150,7 @@ def nash_conv(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> 
 
 
 def _sum(
-    blocks: sequence_form.Sums, factors: Sequence[Float[Array, "places"]], dtype: jnp.dtype
+    blocks: sequence_form.Sums, factors: Sequence[Float[Array, "_"]], dtype: jnp.dtype
 ) -> Float[Array, "groups"]:
     sums = [jnp.zeros(0, dtype)]
     for block in blocks:

@@ -20,7 +20,9 @@ from jaxtyping import Float
 from pohp_neurd import agent_state, beliefs, checks, evaluation, sequence_form, types
 from pohp_neurd import tree as trees
 
-Policy = Float[types.ArrayLike, "S A"]
+Policy = types.ArrayLike
+"""[S, A], or a stack [K, S, A] where that is said: checked by `check_policy`, with better words."""
+
 _TOLERANCE = 1e-5  # of a row's sum: what a float32 softmax over many actions strays by
 
 
@@ -156,6 +158,8 @@ def check_policy(policy: Any, tree: trees.Tree, index: agent_state.Index | None 
     """Raises a ValueError that names the first row of `policy` that is no distribution over legal actions."""
     legal = tree.legal if index is None else index.legal
     array = np.asarray(policy)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"a policy must be an array of numbers, but is {type(policy).__name__}.")
     if array.ndim not in (2, 3) or array.shape[-2:] != legal.shape:
         raise ValueError(f"policy must have the shape {legal.shape} of {tree.name}, but has {array.shape}.")
     complaints = (
@@ -219,7 +223,7 @@ def _evaluate(function: Any, tree: trees.Tree, policy: Any, index: agent_state.I
 def _compiled(function: Any, stacked: bool) -> Any:
     """`function` of a form and a policy, and whether the policy is one: both in one pass over it."""
 
-    def evaluate(form: sequence_form.SequenceForm, legal: Array, policy: Array) -> tuple[Array, Array]:
+    def evaluate(form: sequence_form.SequenceForm, legal: Array, policy: Array) -> tuple[Any, Array]:
         total = jnp.sum(policy, axis=1, keepdims=True)
         sound = jnp.all((policy >= 0) & (legal | (policy == 0))) & jnp.all(jnp.abs(total - 1) <= _TOLERANCE)
         if policy.dtype != jnp.float64:

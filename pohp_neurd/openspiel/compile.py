@@ -50,11 +50,16 @@ def compile_game(game: str | Any, *, max_histories: int = MAX_HISTORIES) -> tree
         raise ValueError(
             f"{kind.short_name} samples its chance events and cannot be walked: play it live instead."
         )
-    rows, witnesses = _walk(game, max_histories)
+    try:
+        rows, witnesses = _walk(game, max_histories)
+    except pyspiel.SpielError as error:
+        raise ValueError(f"{game} cannot be walked: {error}.") from None
+    # Some games have actions beyond the number that they declare.
+    largest = max((max(actions, default=0) for actions in rows.actions), default=0)
     compiled = tree_builder.lay_out(
         rows,
         num_agents=game.num_players(),
-        num_actions=max(game.num_distinct_actions(), 1),
+        num_actions=max(game.num_distinct_actions(), largest + 1),
         name=str(game),
         features=_features(game, witnesses),
     )
@@ -121,13 +126,13 @@ def _string_method(game: Any) -> str:
         return "information_state_string"
     if kind.provides_observation_string:
         warnings.warn(
-            f"{kind.short_name} gives no information-state strings: its observation strings stand in for "
+            f"{game} gives no information-state strings: its observation strings stand in for "
             "them, so that policies may forget what an information state would remember. Best responses "
             "and NashConv are still over everything a player has seen and done.",
             stacklevel=4,
         )
         return "observation_string"
-    raise ValueError(f"{kind.short_name} gives neither information-state nor observation strings.")
+    raise ValueError(f"{game} gives neither information-state nor observation strings.")
 
 
 def _walk(game: Any, max_histories: int) -> tuple[tree_builder.Rows, list[Any]]:

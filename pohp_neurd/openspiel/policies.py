@@ -54,7 +54,7 @@ class NetworkPolicy(TablePolicy):
         return {action: float(row[action]) for action in actions}
 
 
-def table_of(tree: trees.Tree, policy: Any) -> Table:
+def table_of(tree: trees.Tree, policy: Any) -> np.ndarray:
     """`policy` as an array [S, A] in the tree's order, whatever it comes as.
 
     An array stays what it is. Other forms: any OpenSpiel policy, Python or C++; a mapping from
