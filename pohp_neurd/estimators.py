@@ -9,6 +9,7 @@ that optimism is what explores. In all functions `probability` is the one at whi
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -63,7 +64,7 @@ def action_values(
     probabilities = _given(probabilities, action)
     checks.shape("return_", return_, ())
     weight = cix_weight(probabilities[action], exploration)
-    taken = jnp.arange(probabilities.shape[0]) == action
+    taken = jax.nn.one_hot(action, probabilities.shape[0], dtype=bool)
     return baseline + jnp.where(taken, (return_ - baseline) * weight, 0.0)
 
 
@@ -112,7 +113,7 @@ def sampled_advantages(
     checks.index("action", action, legal.shape[0])
     probability = _real(probability)
     scale = (return_ - baseline) * cix_weight(probability, exploration)
-    taken = jnp.arange(legal.shape[0]) == action
+    taken = jax.nn.one_hot(action, legal.shape[0], dtype=bool)
     return jnp.where(legal, jnp.where(taken, scale * (1.0 - probability), -scale * probability), 0.0)
 
 

@@ -55,7 +55,7 @@ def spg_direction(
     """
     del exploration
     probabilities = jnp.asarray(probabilities)
-    taken = (jnp.arange(probabilities.shape[0]) == decision.action).astype(probabilities.dtype)
+    taken = jax.nn.one_hot(decision.action, probabilities.shape[0], dtype=probabilities.dtype)
     scale = jnp.asarray(decision.return_ - decision.baseline, dtype=probabilities.dtype)
     return jnp.where(decision.legal, scale * (taken - probabilities), 0.0)
 
@@ -278,17 +278,19 @@ def learner(
         return State(parameters, optimizer.init(parameters), jnp.zeros((), jnp.int32), reference)
 
     def loss_of_one(
-        parameters: types.Parameters, state: State, exploration: Array, decision: Decision
+        parameters: types.Parameters, reference: types.Parameters, settings: _Settings, decision: Decision
     ) -> tuple[Array, tuple[Array, Array]]:
         output = apply(parameters, decision.agent_state)
         logits = jax.lax.stop_gradient(output.logits)
-        direction = rule.direction(policy.probabilities(logits, decision.legal), decision, exploration)
+        checks.shape("legal", decision.legal, logits.shape)
+        probabilities = policy.probabilities(logits, decision.legal)
+        direction = rule.direction(probabilities, decision, settings.exploration)
         if common_mode == "dropped":
             direction = policy.centred(direction, decision.legal)
         if magnet is not None:
-            strength = magnet.strength(state.updates) if callable(magnet.strength) else magnet.strength
-            reference = apply(state.magnet, decision.agent_state).logits
-            direction = direction + strength * magnet_pull(logits, reference, decision.legal)
+            magnet_logits = apply(reference, decision.agent_state).logits
+            pull = magnet_pull(logits, magnet_logits, decision.legal)
+            direction = direction + settings.magnet_strength * pull
         if threshold is not None:
             direction = thresholded(direction, logits, decision.legal, threshold)
         loss = pseudo_loss(output.logits, direction)
@@ -297,28 +299,45 @@ def learner(
         return decision.weight * loss, (direction, policy.entropy(logits, decision.legal))
 
     def loss_of_all(
-        parameters: types.Parameters, state: State, exploration: Array, decisions: Decision
+        parameters: types.Parameters, reference: types.Parameters, settings: _Settings, decisions: Decision
     ) -> tuple[Array, tuple[Array, Array]]:
         batched = jax.vmap(loss_of_one, in_axes=(None, None, None, 0))
-        losses, aux = batched(parameters, state, exploration, decisions)
+        losses, aux = batched(parameters, reference, settings, decisions)
         return jnp.sum(losses), aux
 
     def update(state: State, decisions: Decision) -> tuple[State, Info]:
         decisions = _batch(decisions)
         dtype = decisions.probability.dtype
-        exploration = jnp.asarray(rule.exploration(state.updates), dtype)
+        # optax counts updates in whole numbers and multiplies them with reals.
+        with jax.numpy_dtype_promotion("standard"):
+            strength = 0.0 if magnet is None else _read(magnet.strength, state.updates)
+            settings = _Settings(
+                jnp.asarray(rule.exploration(state.updates), dtype), jnp.asarray(strength, dtype)
+            )
         gradient, (directions, entropies) = jax.grad(loss_of_all, has_aux=True)(
-            state.parameters, state, exploration, decisions
+            state.parameters, state.magnet, settings, decisions
         )
-        steps, optimizer_state = optimizer.update(gradient, state.optimizer, state.parameters)
+        with jax.numpy_dtype_promotion("standard"):
+            steps, optimizer_state = optimizer.update(gradient, state.optimizer, state.parameters)
         parameters = optax.apply_updates(state.parameters, steps)
         reference = state.magnet
         if magnet is not None and magnet.speed > 0:
             reference = optax.incremental_update(parameters, state.magnet, magnet.speed)
-        info = _info(decisions, directions, entropies, exploration)
+        info = _info(decisions, directions, entropies, settings.exploration)
         return State(parameters, optimizer_state, state.updates + 1, reference), info
 
     return Learner(init, update)
+
+
+class _Settings(NamedTuple):
+    """What the schedules say at one update."""
+
+    exploration: Float[Array, ""]
+    magnet_strength: Float[Array, ""]
+
+
+def _read(value: float | types.Schedule, count: Int[Array, ""]) -> Any:
+    return value(count) if callable(value) else value
 
 
 def _batch(decisions: Decision) -> Decision:

@@ -161,7 +161,7 @@ class Tree:
     def initial(self, *, key: types.Key) -> "TreeHistory":
         """The root, after the daimon's opening moves."""
         root = jnp.zeros((), jnp.int32)
-        return self._reply(root, jnp.zeros(self.num_agents, jnp.float32), key)
+        return _reply(self.device, root, jnp.zeros(self.num_agents, jnp.float32), key)
 
     def active_agent(self, history: "TreeHistory") -> Int[Array, ""]:
         """Whose turn it is; at a terminal history, agent 0 for want of any."""
@@ -185,7 +185,7 @@ class Tree:
         """The child that `action` leads to, and then chance until an agent is to act."""
         state = self.information_state_of(history)
         row = self.device.first_child[history.row] + self.device.action_rank[state, action]
-        following = self._reply(row, self.device.rewards[row], key)
+        following = _reply(self.device, row, self.device.rewards[row], key)
         ended = self.continuation(history) == 0
         return jax.tree.map(lambda old, new: jnp.where(ended, old, new), history, following)
 
@@ -196,27 +196,6 @@ class Tree:
     def continuation(self, history: "TreeHistory") -> Float[Array, ""]:
         """0 at terminal histories, 1 elsewhere."""
         return (self.device.player[history.row] != TERMINAL).astype(jnp.float32)
-
-    def _reply(self, row: Array, reward: Array, key: types.Key) -> "TreeHistory":
-        device = self.device
-
-        def is_chance(carry: tuple[Array, Array, types.Key]) -> Bool[Array, ""]:
-            return device.player[carry[0]] == CHANCE
-
-        def draw(carry: tuple[Array, Array, types.Key]) -> tuple[Array, Array, types.Key]:
-            row, reward, key = carry
-            key, here = jax.random.split(key)
-            # Walker's alias method: one uniform number and two look-ups for any number of outcomes.
-            uniform = jax.random.uniform(here, dtype=jnp.float32)
-            scaled = uniform * device.num_children[row].astype(jnp.float32)
-            column = jnp.minimum(scaled.astype(jnp.int32), device.num_children[row] - 1)
-            child = device.first_child[row] + column
-            kept = scaled - column.astype(jnp.float32) < device.alias_threshold[child]
-            child = jnp.where(kept, child, device.alias[child])
-            return child, reward + device.rewards[child], key
-
-        row, reward, _ = jax.lax.while_loop(is_chance, draw, (row, reward, key))
-        return TreeHistory(row, reward)
 
 
 def own_turns(
@@ -254,6 +233,29 @@ class DeviceTree(NamedTuple):
     features: Float[Array, "S D"]
     alias_threshold: Float[Array, "N"]
     alias: Int[Array, "N"]
+
+
+@jax.jit
+def _reply(device: DeviceTree, row: Array, reward: Array, key: types.Key) -> TreeHistory:
+    """The history at `row`, or where it is the daimon's turn there, the next at which it is not."""
+
+    def is_chance(carry: tuple[Array, Array, types.Key]) -> Bool[Array, ""]:
+        return device.player[carry[0]] == CHANCE
+
+    def draw(carry: tuple[Array, Array, types.Key]) -> tuple[Array, Array, types.Key]:
+        row, reward, key = carry
+        key, here = jax.random.split(key)
+        # Walker's alias method: one uniform number and two look-ups for any number of outcomes.
+        uniform = jax.random.uniform(here, dtype=jnp.float32)
+        scaled = uniform * device.num_children[row].astype(jnp.float32)
+        column = jnp.minimum(scaled.astype(jnp.int32), device.num_children[row] - 1)
+        child = device.first_child[row] + column
+        kept = scaled - column.astype(jnp.float32) < device.alias_threshold[child]
+        child = jnp.where(kept, child, device.alias[child])
+        return child, reward + device.rewards[child], key
+
+    row, reward, _ = jax.lax.while_loop(is_chance, draw, (row, reward, key))
+    return TreeHistory(row, reward)
 
 
 def _device_tree(tree: Tree) -> DeviceTree:
