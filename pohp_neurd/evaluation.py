@@ -55,26 +55,26 @@ def profile(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Pr
     return Profile(rows, plans, flat)
 
 
-class Ends(NamedTuple):
-    """Where the game can end: an agent's utility times the probability that chance and the others allow."""
+class Rewards(NamedTuple):
+    """An agent's rewards, times the probability with which chance and the others let them happen."""
 
     at_root: Float[Array, ""]
     """Before the agent has ever acted."""
     levels: list[Float[Array, "_"]]
-    """After each sequence that can be the agent's last, level by level."""
+    """After each sequence that any follow before the agent's next turn, level by level."""
 
 
-def ends(form: sequence_form.SequenceForm, acting: Profile, agent: int) -> Ends:
-    """The sums over all terminal histories, which every other quantity of the agent starts from."""
+def rewards(form: sequence_form.SequenceForm, acting: Profile, agent: int) -> Rewards:
+    """The sums over all rewards, which every other quantity of the agent starts from."""
     others = [plan for other, plan in enumerate(acting.flat) if other != agent]
     dtype = acting.flat[agent].dtype
     at_root = jnp.sum(_sum(form.agents[agent].at_root, others, dtype))
-    return Ends(at_root, [_sum(level.terminal, others, dtype) for level in form.agents[agent].levels])
+    return Rewards(at_root, [_sum(level.rewards, others, dtype) for level in form.agents[agent].levels])
 
 
 def sweep(
     form: sequence_form.SequenceForm,
-    reached: Ends,
+    gained: Rewards,
     agent: int,
     choose: Callable[[int, Float[Array, "n A"]], Float[Array, "n"]],
     *,
@@ -85,43 +85,43 @@ def sweep(
     `choose(depth, action values)` makes the value of a level's states: a maximum for a best response, a
     mean for a policy. Actions that are not legal have the value `illegal`.
     """
-    dtype = reached.at_root.dtype
+    dtype = gained.at_root.dtype
     values = jnp.zeros(0, dtype)
     constants = jnp.array([0.0, illegal], dtype)  # at NOTHING and ILLEGAL
     action_values = []
     for depth, level in reversed(list(enumerate(form.agents[agent].levels))):
-        terminal = reached.levels[depth]
+        earned = gained.levels[depth]
         children = _sum(level.children, [values], dtype)
-        both = terminal[level.both[0]] + children[level.both[1]]
-        sources = jnp.concatenate([constants, terminal, children, both])
+        both = earned[level.both[0]] + children[level.both[1]]
+        sources = jnp.concatenate([constants, earned, children, both])
         action_values.append(sources[level.source])
         values = choose(depth, action_values[-1])
-    return AgentValues(reached.at_root + jnp.sum(values), action_values[::-1])
+    return AgentValues(gained.at_root + jnp.sum(values), action_values[::-1])
 
 
-def best_response(form: sequence_form.SequenceForm, reached: Ends, agent: int) -> AgentValues:
+def best_response(form: sequence_form.SequenceForm, gained: Rewards, agent: int) -> AgentValues:
     """The most that the agent can get."""
-    return sweep(form, reached, agent, lambda _, values: jnp.max(values, axis=1), illegal=-jnp.inf)
+    return sweep(form, gained, agent, lambda _, values: jnp.max(values, axis=1), illegal=-jnp.inf)
 
 
 def counterfactual_values(
-    form: sequence_form.SequenceForm, acting: Profile, reached: Ends, agent: int
+    form: sequence_form.SequenceForm, acting: Profile, gained: Rewards, agent: int
 ) -> AgentValues:
     """What the agent gets by its own policy, at every one of its sequences."""
 
     def mean(depth: int, values: Float[Array, "n A"]) -> Float[Array, "n"]:
         return jnp.sum(acting.rows[agent][depth] * values, axis=1)
 
-    return sweep(form, reached, agent, mean, illegal=0.0)
+    return sweep(form, gained, agent, mean, illegal=0.0)
 
 
 def expected_return(
-    form: sequence_form.SequenceForm, acting: Profile, reached: Ends, agent: int
+    form: sequence_form.SequenceForm, acting: Profile, gained: Rewards, agent: int
 ) -> Float[Array, ""]:
-    """What the agent gets by its own policy, without a sweep: its plan wherever the game can end."""
-    value = reached.at_root
-    for level, plan, sums in zip(form.agents[agent].levels, acting.plans[agent], reached.levels, strict=True):
-        value = value + jnp.sum(sums * plan.reshape(-1)[level.terminal_owner])
+    """What the agent gets by its own policy, without a sweep: its own plan wherever there is a reward."""
+    value = gained.at_root
+    for level, plan, sums in zip(form.agents[agent].levels, acting.plans[agent], gained.levels, strict=True):
+        value = value + jnp.sum(sums * plan.reshape(-1)[level.rewards_owner])
     return value
 
 
@@ -137,9 +137,9 @@ def outcome(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Ou
     acting = profile(form, policy)
     expected, best = [], []
     for agent in range(len(form.agents)):
-        reached = ends(form, acting, agent)
-        expected.append(expected_return(form, acting, reached, agent))
-        best.append(best_response(form, reached, agent).value)
+        gained = rewards(form, acting, agent)
+        expected.append(expected_return(form, acting, gained, agent))
+        best.append(best_response(form, gained, agent).value)
     return Outcome(jnp.stack(expected), jnp.stack(best))
 
 

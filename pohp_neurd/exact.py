@@ -252,7 +252,7 @@ def _device_legal(tree: trees.Tree, index: agent_state.Index | None) -> Array:
 @functools.partial(jax.jit, static_argnames="agent")
 def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> evaluation.AgentValues:
     acting = evaluation.profile(form, policy)
-    return evaluation.best_response(form, evaluation.ends(form, acting, agent), agent)
+    return evaluation.best_response(form, evaluation.rewards(form, acting, agent), agent)
 
 
 @jax.jit
@@ -260,8 +260,8 @@ def _counterfactual(form: sequence_form.SequenceForm, policy: Array) -> Array:
     acting = evaluation.profile(form, policy)
     values = []
     for agent in range(len(form.agents)):
-        reached = evaluation.ends(form, acting, agent)
-        values.extend(evaluation.counterfactual_values(form, acting, reached, agent).action_values)
+        gained = evaluation.rewards(form, acting, agent)
+        values.extend(evaluation.counterfactual_values(form, acting, gained, agent).action_values)
     return jnp.concatenate(values)
 
 

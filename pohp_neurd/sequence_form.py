@@ -1,9 +1,9 @@
 """A tree as each agent's sequences: what makes exact evaluation fast (von Stengel 1996).
 
-A sequence is an information state of one agent and an action there, or nothing at all. A terminal history
-is reached with the product of chance and each agent's realization plan at its last sequence. So one
-gather, multiply and sum over the terminal histories replaces a walk over all histories, and one sweep
-over an agent's own turns replaces a walk for each of its decisions.
+A sequence is an information state of one agent and an action there, or nothing at all. A history is
+reached with the product of chance and each agent's realization plan at its last sequence. So one gather,
+multiply and sum over the histories with a reward, which mostly are terminal, replaces a walk over all
+histories, and one sweep over an agent's own turns replaces a walk for each of its decisions.
 
 Best responses are over *recall states*: information states, told apart by the agent's own earlier states
 and actions. Where the game has perfect recall, as games should, they are the information states themselves.
@@ -42,16 +42,16 @@ class Level(NamedTuple):
 
     parent: Int[Any, "n"]
     """Their parent sequences' places in the realization plan of the level above."""
-    terminal: Sums
-    """Over the terminal histories that follow a sequence; factors are the other agents' plans."""
-    terminal_owner: Int[Any, "t"]
+    rewards: Sums
+    """Over the rewards after a sequence and before the next; factors are the other agents' plans."""
+    rewards_owner: Int[Any, "t"]
     """The places of those sequences in this level's plan."""
     children: Sums
     """Over the next turns that follow a sequence; the factor is the value of a state one level below."""
     both: tuple[Int[Any, "m"], Int[Any, "m"]]
     """Sequences that have sums of both kinds: their places in the one list and in the other."""
     source: Int[Any, "n A"]
-    """The place of each action's value among: the two constants, terminal sums, children's sums, both."""
+    """The place of each action's value among: the two constants, sums of rewards, of children, of both."""
 
 
 class AgentForm(NamedTuple):
@@ -59,7 +59,7 @@ class AgentForm(NamedTuple):
 
     levels: tuple[Level, ...]
     at_root: Sums
-    """Over the terminal histories before which the agent never acted: one group, or none."""
+    """Over the rewards before the agent has ever acted: one group, or none."""
 
 
 class SequenceForm(NamedTuple):
@@ -80,14 +80,14 @@ def build(tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None) ->
     `agent_states` are the policy's rows at every decision, where they are not the information states.
     """
     recall = _recall_states(tree)
-    utilities, chance = _terminal_values(tree)
-    terminals = np.flatnonzero(tree.player == trees.TERMINAL)
-    last = [_last_sequence(tree, recall, agent)[terminals] for agent in range(tree.num_agents)]
+    chance = _chance_reach(tree)
+    last = [_last_sequence(tree, recall, agent) for agent in range(tree.num_agents)]
     agents = []
     for agent in range(tree.num_agents):
-        coefficients = (utilities[:, agent] * chance)[terminals]
-        others = [last[other] for other in range(tree.num_agents) if other != agent]
-        agents.append(_agent_form(tree, recall, agent, last[agent], others, coefficients))
+        rows = np.flatnonzero(tree.rewards[:, agent])
+        others = [last[other][rows] for other in range(tree.num_agents) if other != agent]
+        coefficients = tree.rewards[rows, agent] * chance[rows]
+        agents.append(_agent_form(tree, recall, agent, last[agent][rows], others, coefficients))
     if agent_states is None:
         agent_states = tree.information_state
     row = np.zeros(len(recall.player), np.int32)
@@ -149,14 +149,12 @@ def _recall_states(tree: trees.Tree) -> _Recall:
     )
 
 
-def _terminal_values(tree: trees.Tree) -> tuple[Float[np.ndarray, "N P"], Float[np.ndarray, "N"]]:
-    """Every agent's return, and the probability of all chance outcomes, on the way to each history."""
-    returns, chance = tree.rewards.copy(), tree.chance.copy()
+def _chance_reach(tree: trees.Tree) -> Float[np.ndarray, "N"]:
+    """The probability of all chance outcomes on the way to each history."""
+    reach = tree.chance.copy()
     for start, stop in itertools.pairwise(tree.levels[1:]):
-        above = tree.parent[start:stop]
-        returns[start:stop] += returns[above]
-        chance[start:stop] *= chance[above]
-    return returns, chance
+        reach[start:stop] *= reach[tree.parent[start:stop]]
+    return reach
 
 
 def _last_sequence(tree: trees.Tree, recall: _Recall, agent: int) -> Int[np.ndarray, "N"]:
@@ -189,21 +187,21 @@ def _agent_form(
         offset = 1 + (start - first) * num_actions  # of this level in the agent's plan
         size = (end - start) * num_actions
         inside = slice(*np.searchsorted(own, [offset, offset + size]))
-        terminal, terminal_owner = _sums(
+        rewards, rewards_owner = _sums(
             own[inside] - offset, [other[inside] for other in others], coefficients[inside]
         )
         parents = (recall.parent[end:below] - start) * num_actions + recall.parent_action[end:below]
         by_parent = np.argsort(parents, kind="stable")
         children, children_owner = _sums(parents[by_parent], [by_parent], np.ones(below - end))
         legal = tree.legal[recall.information_state[start:end]].reshape(-1)
-        source, both = _sources(legal, terminal_owner, children_owner)
+        source, both = _sources(legal, rewards_owner, children_owner)
         above = bounds[depth - 1] if depth else 0
         parent = (recall.parent[start:end] - above) * num_actions + recall.parent_action[start:end]
         forms.append(
             Level(
                 parent=np.where(recall.parent[start:end] >= 0, parent, 0).astype(np.int32),
-                terminal=terminal,
-                terminal_owner=terminal_owner.astype(np.int32),
+                rewards=rewards,
+                rewards_owner=rewards_owner.astype(np.int32),
                 children=children,
                 both=both,
                 source=source.reshape(-1, num_actions),
@@ -215,15 +213,15 @@ def _agent_form(
 
 
 def _sources(
-    legal: np.ndarray, terminal_owner: np.ndarray, children_owner: np.ndarray
+    legal: np.ndarray, rewards_owner: np.ndarray, children_owner: np.ndarray
 ) -> tuple[Int[np.ndarray, "sequences"], tuple[np.ndarray, np.ndarray]]:
     """Where each sequence of a level finds its value, and the sequences that need a sum of sums."""
     source = np.where(legal, NOTHING, ILLEGAL).astype(np.int32)
-    source[terminal_owner] = FIRST_SUM + np.arange(len(terminal_owner))
-    source[children_owner] = FIRST_SUM + len(terminal_owner) + np.arange(len(children_owner))
-    shared, in_terminal, in_children = np.intersect1d(terminal_owner, children_owner, return_indices=True)
-    source[shared] = FIRST_SUM + len(terminal_owner) + len(children_owner) + np.arange(len(shared))
-    return source, (in_terminal.astype(np.int32), in_children.astype(np.int32))
+    source[rewards_owner] = FIRST_SUM + np.arange(len(rewards_owner))
+    source[children_owner] = FIRST_SUM + len(rewards_owner) + np.arange(len(children_owner))
+    shared, in_rewards, in_children = np.intersect1d(rewards_owner, children_owner, return_indices=True)
+    source[shared] = FIRST_SUM + len(rewards_owner) + len(children_owner) + np.arange(len(shared))
+    return source, (in_rewards.astype(np.int32), in_children.astype(np.int32))
 
 
 def _sums(

@@ -39,10 +39,15 @@ def value(tree, policy, state, row):
 
 
 def state_quantities(tree, policy, state, number):
-    """Realization, belief {history: probability}, and q(a) {action: value} of one agent state."""
+    """Realization, belief {history: probability}, and q(a) {action: value} of one agent state.
+
+    Where it is never realized, belief and values are empty: the paper does not define them.
+    """
     everywhere = reach(tree, policy, state)
     histories = [row for row in range(tree.num_histories) if state[row] == number]
     realization = sum(everywhere[row] for row in histories)
+    if realization == 0:
+        return 0.0, {}, {}
     belief = {row: everywhere[row] / realization for row in histories}
     action_values: dict[int, float] = {}
     for row in histories:

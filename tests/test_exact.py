@@ -75,6 +75,8 @@ def assert_equals_oracle(tree, policy, state, found):
         assert found.realization[number] == pytest.approx(realization, abs=1e-12)
         for row, probability in belief.items():
             assert found.belief[row] == pytest.approx(probability, abs=1e-12)
+        if not values:
+            continue
         mean = sum(policy[number, action] * value for action, value in values.items())
         assert found.value[number] == pytest.approx(mean, abs=1e-12)
         for action, value in values.items():
@@ -87,15 +89,29 @@ def test_quantities_equal_recursion(tree):
     assert_equals_oracle(tree, policy, tree.information_state, exact.quantities(tree, policy))
 
 
-def test_quantities_of_an_imperfect_recall_agent_equal_recursion():
-    """In Kuhn poker, an agent that sees only how many chips are in, and not its card, forgets."""
+def forget_the_card(tree):
+    """Features that show the card on an agent's first turn only."""
+    later = np.array([name.endswith("pb") for name in tree.information_state_strings])
+    return np.where(later[:, None], 0.0, tree.features).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("blur", "absent_minded"),
+    [(forget_the_card, False), (lambda tree: tree.features[:, :2], True)],
+    ids=["forgets its card", "knows only who it is"],
+)
+def test_quantities_of_an_imperfect_recall_agent_equal_recursion(blur, absent_minded):
     tree = openspiel.compile_game("kuhn_poker")
-    blind = trees.Tree(**{**vars_of(tree), "features": tree.features[:, 5:]})
-    index = agent_state.index(blind, agent_state.last_observation(blind))
-    assert index.num_states < tree.num_information_states
-    assert not agent_state.has_perfect_recall(blind, agent_state.last_observation(blind))
+    blurred = trees.Tree(**{**vars_of(tree), "features": blur(tree)})
+    memory = agent_state.last_observation(blurred)
+    assert not agent_state.has_perfect_recall(blurred, memory)
+    assert bool(agent_state.is_absent_minded(blurred, memory)) == absent_minded
+    index = agent_state.index(blurred, memory)
     policy = random_policy(index.legal, 1)
-    assert_equals_oracle(blind, policy, index.state, exact.quantities(blind, policy, index))
+    assert_equals_oracle(blurred, policy, index.state, exact.quantities(blurred, policy, index))
+    for agent in range(2):
+        best = history_oracle.best_response_value(blurred, policy, index.state, agent)
+        assert exact.best_response(blurred, policy, agent, index).value == pytest.approx(best, abs=1e-12)
 
 
 def vars_of(tree):
