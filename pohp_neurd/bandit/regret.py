@@ -46,7 +46,9 @@ class Decomposition(NamedTuple):
 
 def decomposition(totals: simulation.Totals) -> Decomposition:
     """The regret's three parts: ρ^{1:t}(x) = full_monitoring(x) + arm_error(x) + play_error."""
-    estimates, expected = np.asarray(totals.estimates), np.asarray(totals.expected)
+    if totals.parts is None:
+        raise ValueError("these totals have no parts: simulate with decompose=True.")
+    estimates, expected = np.asarray(totals.parts.estimates), np.asarray(totals.parts.expected)
     return Decomposition(
         full_monitoring=estimates - _over_arms(expected, totals),
         arm_error=np.asarray(totals.utilities) - estimates,

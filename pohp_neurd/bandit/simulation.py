@@ -20,19 +20,26 @@ from pohp_neurd.bandit import noise, problems
 from pohp_neurd.bandit.reduction import BanditLearner
 
 
-class Totals(NamedTuple):
-    """Sums over the rounds played. From `simulate` each has leading axes [C records], and runs come last."""
+class Parts(NamedTuple):
+    """The sums that only the proof's decomposition needs."""
 
-    utilities: Float[types.ArrayLike, "... A B"]
-    """u^{1:t}(x), what each arm would have got."""
-    received: Float[types.ArrayLike, "... B"]
-    """u^{1:t}(X), what the learner got."""
     estimates: Float[types.ArrayLike, "... A B"]
     """û^{1:t}(x), what the learner believes of each arm."""
     expected: Float[types.ArrayLike, "... B"]
     """û^{1:t}(π), what the learner's mixed policies got under its estimates."""
     cost: Float[types.ArrayLike, "... B"]
     """What the learner's guarantee has added up; 0 for a learner without one."""
+
+
+class Totals(NamedTuple):
+    """Sums over the rounds played. From `simulate` each has a first axis of records, and runs come last."""
+
+    utilities: Float[types.ArrayLike, "... A B"]
+    """u^{1:t}(x), what each arm would have got."""
+    received: Float[types.ArrayLike, "... B"]
+    """u^{1:t}(X), what the learner got."""
+    parts: Parts | None = None
+    """None where nobody asked for the decomposition."""
 
 
 class _Runs(NamedTuple):
@@ -48,10 +55,11 @@ def simulate(
     num_runs: int,
     *,
     key: types.Key,
+    decompose: bool = False,
 ) -> Totals:
     """The totals of `num_runs` independent runs after each of `rounds`, as numpy arrays [C, …, B]."""
-    played = list(play(problem, bandit, rounds, num_runs, key=key))
-    return Totals(*(np.stack(field) for field in zip(*played, strict=True)))
+    played = list(play(problem, bandit, rounds, num_runs, key=key, decompose=decompose))
+    return jax.tree.map(lambda *records: np.stack(records), *played)
 
 
 def play(
@@ -61,6 +69,7 @@ def play(
     num_runs: int,
     *,
     key: types.Key,
+    decompose: bool = False,
 ) -> Iterator[Totals]:
     """The totals after each of `rounds` in turn, so that a caller can show how far it got."""
     if num_runs < 1:
@@ -68,17 +77,16 @@ def play(
     stops = [int(stop) for stop in rounds]
     if not stops or stops[0] < 1 or any(after <= before for before, after in itertools.pairwise(stops)):
         raise ValueError(f"rounds must be increasing numbers from 1 on, but are {stops[:8]}.")
-    runs = _start(problem, bandit, num_runs)
+    runs = _start(problem, bandit, num_runs, decompose)
     for start, stop in zip([0, *stops], stops, strict=False):
         runs = _advance(problem, bandit, num_runs, runs, key, start, stop)
-        yield Totals(*(np.asarray(field) for field in runs.totals))
+        yield jax.tree.map(np.asarray, runs.totals)
 
 
-@functools.partial(jax.jit, static_argnames=("problem", "bandit", "num_runs"))
-def _start(problem: problems.Problem, bandit: BanditLearner, num_runs: int) -> _Runs:
-    # Not one array twice: a loop carries each of them on its own.
-    arms, scalars = jnp.zeros((2, problem.num_arms, num_runs)), jnp.zeros((3, num_runs))
-    totals = Totals(arms[0], scalars[0], arms[1], scalars[1], scalars[2])
+@functools.partial(jax.jit, static_argnames=("problem", "bandit", "num_runs", "decompose"))
+def _start(problem: problems.Problem, bandit: BanditLearner, num_runs: int, decompose: bool) -> _Runs:
+    arms, scalars = jnp.zeros((problem.num_arms, num_runs)), jnp.zeros(num_runs)
+    totals = Totals(arms, scalars, Parts(arms, scalars, scalars) if decompose else None)
     return _Runs(bandit.init(problem.num_arms, num_runs), problem.init(num_runs), totals)
 
 
@@ -108,14 +116,15 @@ def _round(
     action = noise.choose(probabilities, uniforms[:1])
     taken = noise.pulled(action, utilities.shape)
     utility = jnp.sum(jnp.where(taken, utilities, 0.0), axis=0, keepdims=True)
-    estimates = bandit.estimate(runs.learner, action, utility)
-    totals = Totals(
-        utilities=runs.totals.utilities + utilities,
-        received=runs.totals.received + utility[0],
-        estimates=runs.totals.estimates + estimates,
-        expected=runs.totals.expected + jnp.sum(probabilities * estimates, axis=0),
-        cost=runs.totals.cost + _cost(bandit, runs.learner, probabilities, estimates),
-    )
+    parts = runs.totals.parts
+    if parts is not None:
+        estimates = bandit.estimate(runs.learner, action, utility)
+        parts = Parts(
+            estimates=parts.estimates + estimates,
+            expected=parts.expected + jnp.sum(probabilities * estimates, axis=0),
+            cost=parts.cost + _cost(bandit, runs.learner, probabilities, estimates),
+        )
+    totals = Totals(runs.totals.utilities + utilities, runs.totals.received + utility[0], parts)
     learner = bandit.update(runs.learner, action, utility)
     return _Runs(learner, problem.update(runs.daimon, probabilities), totals)
 
