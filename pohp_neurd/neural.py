@@ -34,7 +34,7 @@ def network(
         if size < 1:
             raise ValueError(f"{name} must be at least 1, but is {size}.")
 
-    def forward(features: Float[jax.Array, "D"]) -> policy.Output:
+    def forward(features: Float[types.ArrayLike, "D"]) -> policy.Output:
         hidden = features
         for index, width in enumerate(torso):
             units = jax.nn.relu(hk.Linear(width, name=f"torso_{index}")(hidden))
