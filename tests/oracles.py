@@ -94,16 +94,19 @@ def expected_return(process, policy, history, agent=0):
 
     The process must be without chance; `policy(history)` are the active agent's probabilities.
     """
-    going = float(process.continuation(history))
-    if going == 0:
-        return 0.0
-    value, probabilities = 0.0, np.asarray(policy(history), np.float64)
-    for action in np.flatnonzero(np.asarray(process.legal_actions(history))):
-        if probabilities[action] > 0:
-            after = process.apply(history, np.int32(action), key=jax.random.key(0))
-            reward = float(process.reward(after)[agent])
-            value += probabilities[action] * (reward + expected_return(process, policy, after, agent))
-    return going * value
+    apply = jax.jit(lambda history, action: process.apply(history, action, key=jax.random.key(0)))
+    answers = (process.continuation, process.legal_actions, process.reward, policy)
+    look = jax.jit(lambda history: [answer(history) for answer in answers])
+
+    def value(history):
+        going, legal, _, probabilities = (np.asarray(x) for x in look(history))
+        total = 0.0
+        for action in np.flatnonzero(legal & (probabilities > 0) & (going > 0)):
+            after = apply(history, np.int32(action))
+            total += float(probabilities[action]) * (float(look(after)[2][agent]) + value(after))
+        return float(going) * total
+
+    return value(history)
 
 
 def pure_policies(legal):

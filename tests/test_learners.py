@@ -1,0 +1,833 @@
+"""Directions, schedules, threshold, magnet and the learner, over tables and networks."""
+
+import functools
+
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import optax
+import oracles
+import pytest
+import scipy.optimize
+from pohp_neurd.games import two_state_mdp
+
+from pohp_neurd import estimators, learners, neural, policy, tabular
+
+EXPLORATIONS = (0.0, 0.05, 0.3, 0.5, 0.9, 1.0)
+PI = np.array([0.1, 0.55, 0.35, 0.0])
+LEGAL = np.array([True, True, True, False])
+RETURNS = np.array([-0.2, -2.5, -1.0, 0.0])
+
+
+@pytest.fixture
+def unchecked():
+    """Without the shape checks of the tests, as users run the package."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def directions(function, exploration, baseline=0.0, pi=PI, legal=LEGAL, returns=RETURNS):
+    """The direction for every action that could have been sampled, in float64."""
+    with jax.enable_x64(True):
+        rows = []
+        for action in np.flatnonzero(pi):
+            decision = learners.Decision(
+                None, jnp.asarray(legal), int(action), jnp.asarray(pi[action]), returns[action], baseline
+            )
+            rows.append(function(jnp.asarray(pi), decision, exploration))
+            assert rows[-1].dtype == jnp.float64
+        return np.stack(rows)
+
+
+def batch(seed=0, size=6, num_states=3, num_actions=4, features=None, dtype=jnp.float32):
+    """Decisions at random, with illegal actions and one of weight 0."""
+    rng = np.random.default_rng(seed)
+    legal = rng.random((size, num_actions)) < 0.6
+    action = rng.integers(0, num_actions, size)
+    legal[np.arange(size), action] = True
+    weight = rng.random(size)
+    weight[-1] = 0.0 if size > 1 else weight[-1]
+    state = rng.normal(size=(size, features)) if features else rng.integers(0, num_states, size)
+    return learners.Decision(
+        agent_state=jnp.asarray(state, dtype if features else jnp.int32),
+        legal=jnp.asarray(legal),
+        action=jnp.asarray(action, jnp.int32),
+        probability=jnp.asarray(rng.uniform(0.05, 1.0, size), dtype),
+        return_=jnp.asarray(-rng.random(size) * 2, dtype),
+        baseline=jnp.asarray(-rng.random(size), dtype),
+        weight=jnp.asarray(weight, dtype),
+        target=jnp.asarray(-rng.random(size) * 2, dtype),
+    )
+
+
+# Directions: hand values, oracles, reductions, expectations.
+
+
+def test_spg_by_hand():
+    pi = np.array([0.25, 0.75])
+    got = directions(learners.spg_direction, 1.0, pi=pi, legal=np.ones(2, bool), returns=[-1.0, -2.0])
+    np.testing.assert_array_equal(got, [[-0.75, 0.75], [0.5, -0.5]])
+
+
+def test_neurd_cix_by_hand():
+    pi = np.array([0.25, 0.75])
+    given = {"pi": pi, "legal": np.ones(2, bool), "returns": [-1.0, -2.0]}
+    # Eq. 6: G / π(A) · (1{a = A} − π(A)).
+    np.testing.assert_allclose(
+        directions(learners.neurd_cix_direction, 0.0, **given), [[-3.0, 1.0], [2.0, -2.0 / 3]], rtol=1e-15
+    )
+    # Eq. 9 with β = 0.5 and 1; Eq. 10 with β = 1.
+    np.testing.assert_array_equal(
+        directions(learners.neurd_cix_direction, 0.25, **given), [[-1.5, 0.5], [1.5, -0.5]]
+    )
+    np.testing.assert_array_equal(
+        directions(learners.neurd_cix_direction, 1.0, **given), [[-0.75, 0.25], [1.5, -0.5]]
+    )
+
+
+@pytest.mark.parametrize("exploration", EXPLORATIONS)
+@pytest.mark.parametrize("baseline", [0.0, -0.7])
+def test_neurd_cix_matches_the_oracle(exploration, baseline):
+    got = directions(learners.neurd_cix_direction, exploration, baseline)
+    for action, row in enumerate(got):
+        expected = oracles.advantages(RETURNS[action], action, PI, exploration or 1e-300, baseline)
+        np.testing.assert_allclose(row, np.where(LEGAL, expected, 0.0), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("baseline", [0.0, -0.7])
+def test_spg_is_the_importance_corrected_gradient_of_the_policy(baseline):
+    # Eq. 1: (G / π(A)) ∇π(A), with the gradient by jax.grad and by finite differences.
+    with jax.enable_x64(True):
+        logits = np.where(LEGAL, np.log(np.where(LEGAL, PI, 1.0)), 0.3)
+        got = directions(learners.spg_direction, 1.0, baseline)
+        for action, row in enumerate(got):
+            scale = (RETURNS[action] - baseline) / PI[action]
+            slope = jax.grad(lambda f, a=action: policy.probabilities(f, jnp.asarray(LEGAL))[a])
+            np.testing.assert_allclose(row, scale * slope(jnp.asarray(logits)), atol=1e-14)
+            numeric = oracles.finite_differences(lambda f, a=action: oracles.softmax(f, LEGAL)[a], logits)
+            np.testing.assert_allclose(row, scale * numeric, atol=1e-8)
+
+
+def test_neurd_cix_without_exploration_is_neurd():
+    pi = PI[:3]
+    for action, row in enumerate(directions(learners.neurd_cix_direction, 0.0)):
+        neurd = RETURNS[action] / pi[action] * (np.eye(3)[action] - pi[action])
+        np.testing.assert_allclose(row[:3], neurd, rtol=1e-14)
+    decisions = batch()
+    model = tabular.table(3, 4)
+    state = learners.learner(model.apply, learners.neurd(), learners.sgd(0.1)).init(model.init())
+    moved = [
+        jax.jit(learners.learner(model.apply, rule, learners.sgd(0.1)).update)(state, decisions)[0]
+        for rule in (learners.neurd(), learners.neurd_cix(0.0))
+    ]
+    np.testing.assert_array_equal(*(state.parameters.logits for state in moved))
+
+
+def test_neurd_cix_with_full_exploration_is_equation_10():
+    for action, row in enumerate(directions(learners.neurd_cix_direction, 1.0)):
+        expected = RETURNS[action] * (np.eye(4)[action] - PI[action])
+        np.testing.assert_allclose(row, np.where(LEGAL, expected, 0.0), rtol=1e-15)
+
+
+def test_full_exploration_differs_from_spg_at_other_actions_only():
+    full, spg = (directions(d, 1.0) for d in (learners.neurd_cix_direction, learners.spg_direction))
+    for action in range(3):
+        assert full[action, action] == spg[action, action]
+        others = np.arange(4) != action
+        swapped = spg[action, others] / np.where(PI[others] > 0, PI[others], 1) * PI[action]
+        np.testing.assert_allclose(full[action, others], swapped, rtol=1e-14)
+
+
+@pytest.mark.parametrize("exploration", EXPLORATIONS)
+@pytest.mark.parametrize("baseline", [0.0, -0.7])
+def test_expected_neurd_cix_has_the_closed_form(exploration, baseline):
+    rows = directions(learners.neurd_cix_direction, exploration, baseline)
+    pi = PI[:3]
+    mean, _ = oracles.moments(rows, pi)
+    shrunk = pi * (RETURNS[:3] - baseline) / np.minimum(1, pi + exploration)
+    np.testing.assert_allclose(mean, [*(shrunk - pi @ shrunk), 0.0], atol=1e-14)
+
+
+@pytest.mark.parametrize("baseline", [0.0, -0.7])
+def test_expected_spg_is_pi_times_advantage_whatever_the_baseline(baseline):
+    mean, _ = oracles.moments(directions(learners.spg_direction, 1.0, baseline), PI[:3])
+    np.testing.assert_allclose(mean, PI * (RETURNS - PI @ RETURNS), atol=1e-14)
+
+
+def test_expected_full_exploration_is_spg_up_to_the_common_part_given_the_value():
+    value = PI @ RETURNS
+    full, _ = oracles.moments(directions(learners.neurd_cix_direction, 1.0, value)[:, :3], PI[:3])
+    spg, _ = oracles.moments(directions(learners.spg_direction, 1.0, value)[:, :3], PI[:3])
+    np.testing.assert_allclose(full - full.mean(), spg - spg.mean(), atol=1e-14)
+    without, _ = oracles.moments(directions(learners.neurd_cix_direction, 1.0)[:, :3], PI[:3])
+    assert np.max(np.abs(without - without.mean() - spg + spg.mean())) > 0.1
+
+
+# SPG is the gradient of the expected return.
+
+
+def spg_update(model, parameters, decisions):
+    """What one plain step of size 1 adds to the parameters."""
+    learner = learners.learner(model.apply, learners.spg(), learners.sgd(1.0))
+    state, _ = jax.jit(learner.update)(learner.init(parameters), decisions)
+    return jax.tree.map(lambda new, old: new - old, state.parameters, parameters)
+
+
+def all_decisions(policy_table, values, weights):
+    """Every action at every state, as often as the policy takes it there."""
+    num_states, num_actions = policy_table.shape
+    state, action = (x.reshape(-1) for x in np.indices((num_states, num_actions)))
+    return learners.Decision(
+        agent_state=jnp.asarray(state),
+        legal=jnp.ones((len(state), num_actions), bool),
+        action=jnp.asarray(action),
+        probability=jnp.asarray(policy_table[state, action]),
+        return_=jnp.asarray(values[state, action]),
+        weight=jnp.asarray(weights[state] * policy_table[state, action]),
+    )
+
+
+def test_expected_spg_is_the_gradient_of_the_return_with_one_state():
+    with jax.enable_x64(True):
+        logits = np.array([[0.4, -0.3, 1.0]])
+        values = np.array([[-1.0, -0.2, -3.0]])
+
+        def expected_return(table):
+            return policy.probabilities(table[0], jnp.ones(3, bool)) @ jnp.asarray(values[0])
+
+        model = tabular.table(1, 3)
+        pi = oracles.softmax(logits[0], np.ones(3, bool))[None]
+        got = spg_update(
+            model, tabular.Table(jnp.asarray(logits), None), all_decisions(pi, values, np.ones(1))
+        )
+        np.testing.assert_allclose(got.logits, jax.grad(expected_return)(jnp.asarray(logits)), atol=1e-14)
+        numeric = oracles.finite_differences(lambda x: expected_return(jnp.asarray(x)), logits)
+        np.testing.assert_allclose(got.logits, numeric, atol=1e-9)
+
+
+def test_expected_spg_is_the_gradient_of_the_return_on_the_tiny_mdp():
+    with jax.enable_x64(True):
+        mdp = two_state_mdp.TwoStateMDP(discount=0.9, slip=0.1)
+        chances, costs = jnp.asarray(mdp.transitions()), jnp.array([0.0, -1.0])
+        logits = np.array([[0.4, -0.3], [-0.8, 0.1]])
+
+        def steps(table):
+            pi = jax.vmap(policy.probabilities)(table, jnp.ones((2, 2), bool))
+            return jnp.einsum("sa,san->sn", pi, chances)
+
+        def expected_return(table):
+            step = steps(table)
+            return jnp.linalg.solve(jnp.eye(2) - mdp.discount * step, step @ costs)[two_state_mdp.GOOD]
+
+        pi = np.stack([oracles.softmax(row, np.ones(2, bool)) for row in logits])
+        # Discounted occupancy of the states: how often a decision is made there, from the good state.
+        start = np.eye(2)[two_state_mdp.GOOD]
+        occupancy = np.linalg.solve((np.eye(2) - mdp.discount * np.asarray(steps(logits))).T, start)
+        decisions = all_decisions(pi, mdp.action_values(pi), occupancy)
+        got = spg_update(tabular.table(2, 2), tabular.Table(jnp.asarray(logits), None), decisions)
+        np.testing.assert_allclose(got.logits, jax.grad(expected_return)(jnp.asarray(logits)), atol=1e-13)
+
+
+def test_expected_spg_is_the_gradient_through_a_network():
+    with jax.enable_x64(True):
+        model = neural.network(3, 3, torso=(5, 4))
+        parameters = model.init(key=jax.random.key(0))
+        features, values = jnp.array([0.3, -1.0, 0.5]), jnp.array([-1.0, -0.2, -3.0])
+
+        def expected_return(parameters):
+            return policy.probabilities(model.apply(parameters, features).logits, jnp.ones(3, bool)) @ values
+
+        pi = np.asarray(policy.probabilities(model.apply(parameters, features).logits, jnp.ones(3, bool)))
+        decisions = all_decisions(pi[None], np.asarray(values)[None], np.ones(1))
+        decisions = decisions._replace(agent_state=jnp.tile(features, (3, 1)))
+        got = spg_update(model, parameters, decisions)
+        jax.tree.map(
+            lambda x, y: np.testing.assert_allclose(x, y, atol=1e-12),
+            got,
+            jax.grad(expected_return)(parameters),
+        )
+
+
+# Tabular NeuRD-CIX is Hedge on CIX estimates.
+
+
+@pytest.mark.parametrize("exploration", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("common_mode", ["paper", "dropped"])
+def test_tabular_neurd_cix_is_hedge(exploration, common_mode):
+    rng = np.random.default_rng(7)
+    num_states, num_actions, step_size = 3, 4, 0.15
+    legal = np.array([[True] * 4, [True, False, True, True], [False, True, True, False]])
+    with jax.enable_x64(True):
+        model = tabular.table(num_states, num_actions)
+        learner = learners.learner(
+            model.apply, learners.neurd_cix(exploration), learners.sgd(step_size), common_mode=common_mode
+        )
+        update, state = jax.jit(learner.update), learner.init(model.init())
+        cumulative = np.zeros((num_states, num_actions))
+        for _ in range(60):
+            hedge = [oracles.softmax(step_size * cumulative[s], legal[s]) for s in range(num_states)]
+            for s in range(num_states):
+                mine = policy.probabilities(state.parameters.logits[s], jnp.asarray(legal[s]))
+                np.testing.assert_allclose(mine, hedge[s], rtol=1e-10)
+            actions = [rng.choice(num_actions, p=pi) for pi in hedge]
+            returns = -rng.random(num_states)
+            decisions = learners.Decision(
+                jnp.arange(num_states),
+                jnp.asarray(legal),
+                jnp.asarray(actions),
+                jnp.asarray([pi[a] for pi, a in zip(hedge, actions, strict=True)]),
+                jnp.asarray(returns),
+            )
+            state, _ = update(state, decisions)
+            for s, action in enumerate(actions):
+                beta = min(1.0, hedge[s][action] + exploration)
+                cumulative[s, action] += returns[s] / beta
+
+
+# The learner: gradient of the pseudo-loss, masks, critic.
+
+
+def test_pseudo_loss_gradient_is_the_direction():
+    with jax.enable_x64(True):
+        logits, direction = jnp.array([0.2, -1.0]), jnp.array([3.0, -4.0])
+        np.testing.assert_array_equal(jax.grad(learners.pseudo_loss)(logits, direction), -direction)
+        np.testing.assert_array_equal(jax.grad(learners.pseudo_loss, 1)(logits, direction), [0, 0])
+
+
+def by_hand(model, parameters, decisions, exploration):
+    """Σ_i weight_i Σ_a direction_i(a) ∇f(s_i, a), one decision at a time, and the critic's part."""
+    total = jax.tree.map(jnp.zeros_like, parameters)
+    for i in range(len(decisions.action)):
+        one = jax.tree.map(lambda x, i=i: x[i], decisions)
+        pi = policy.probabilities(model.apply(parameters, one.agent_state).logits, one.legal)
+        direction = learners.neurd_cix_direction(pi, one, exploration)
+
+        def objective(p, one=one, direction=direction):
+            output = model.apply(p, one.agent_state)
+            critic = 0.0 if output.value is None else -0.5 * (one.target - output.value) ** 2
+            return one.weight * (jnp.sum(direction * output.logits) + critic)
+
+        total = jax.tree.map(jnp.add, total, jax.grad(objective)(parameters))
+    return total
+
+
+@pytest.mark.parametrize("kind", ["table", "network"])
+@pytest.mark.parametrize("size", [1, 6])
+def test_update_follows_the_direction_and_the_critic(kind, size):
+    with jax.enable_x64(True):
+        if kind == "table":
+            model, features = tabular.table(3, 4, critic=True), None
+        else:
+            model, features = neural.network(3, 4, torso=(5, 4), critic=True), 3
+        decisions = batch(size=size, features=features, dtype=jnp.float64)
+        learner = learners.learner(model.apply, learners.neurd_cix(0.2), learners.sgd(0.5))
+        parameters = model.init(key=jax.random.key(1))
+        after, _ = jax.jit(learner.update)(learner.init(parameters), decisions)
+        expected = by_hand(model, parameters, decisions, 0.2)
+        jax.tree.map(
+            lambda new, old, step: np.testing.assert_allclose(new, old + 0.5 * step, atol=1e-13),
+            after.parameters,
+            parameters,
+            expected,
+        )
+        assert int(after.updates) == 1
+
+
+def test_critic_descends_half_its_squared_error():
+    model = tabular.table(2, 2, critic=True)
+    learner = learners.learner(model.apply, learners.spg(), learners.sgd(0.25), critic_cost=2.0)
+    start = model.init()._replace(values=jnp.array([-1.0, 0.0]))
+    decision = learners.Decision(
+        jnp.array([0]), jnp.ones((1, 2), bool), jnp.array([0]), jnp.array([0.5]), jnp.array([0.0]),
+        target=jnp.array([-3.0]),
+    )  # fmt: skip
+    after, _ = jax.jit(learner.update)(learner.init(start), decision)
+    np.testing.assert_array_equal(after.parameters.values, [-1.0 + 0.25 * 2.0 * (-3.0 - -1.0), 0.0])
+
+
+@pytest.mark.parametrize("rule", [learners.spg(), learners.neurd(), learners.neurd_cix(0.1)])
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("common_mode", ["paper", "dropped"])
+def test_illegal_logits_never_move(rule, size, common_mode):
+    options = {"common_mode": common_mode, "threshold": 2.0, "magnet": learners.Magnet(0.3, 0.1)}
+    legal = jnp.tile(jnp.array([True, False, True, False]), (size, 1))
+
+    table = tabular.table(3, 4)
+    start = table.init()._replace(logits=jax.random.normal(jax.random.key(0), (3, 4)))
+    learner = learners.learner(table.apply, rule, learners.adam_without_momentum(0.1), **options)
+    decisions = batch(size=size)._replace(legal=legal, action=jnp.zeros(size, jnp.int32))
+    state = learner.init(start)._replace(magnet=table.init())
+    after, _ = jax.jit(learner.update)(state, decisions)
+    np.testing.assert_array_equal(after.parameters.logits[:, [1, 3]], start.logits[:, [1, 3]])
+    assert np.any(np.asarray(after.parameters.logits != start.logits))
+
+    network = neural.network(3, 4, torso=(4,))
+    start = network.init(key=jax.random.key(0))
+    learner = learners.learner(network.apply, rule, learners.adam_without_momentum(0.1), **options)
+    decisions = decisions._replace(agent_state=jnp.ones((size, 3)))
+    after, _ = jax.jit(learner.update)(learner.init(start), decisions)
+    for name, axis in (("w", 1), ("b", 0)):
+        before, later = (np.take(x["actor"][name], [1, 3], axis) for x in (start, after.parameters))
+        np.testing.assert_array_equal(before, later)
+
+
+def test_padding_changes_nothing_and_stays_finite():
+    model = tabular.table(3, 4, critic=True)
+    for rule in (learners.spg(), learners.neurd(), learners.neurd_cix(0.1)):
+        learner = learners.learner(model.apply, rule, learners.sgd(0.1), magnet=learners.Magnet(0.1, 0.1))
+        decisions = batch(size=5)
+        padding = jax.tree.map(lambda x: jnp.zeros((3, *x.shape[1:]), x.dtype), decisions)
+        # A critic says something at padding too.
+        padding = padding._replace(baseline=jnp.full(3, -50.0))
+        padded = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), decisions, padding)
+        one = jax.jit(learner.update)(learner.init(model.init()), decisions)
+        other = jax.jit(learner.update)(learner.init(model.init()), padded)
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-7), one, other)
+
+
+# Common mode, threshold, magnet.
+
+
+def test_dropping_the_common_mode_centres_the_direction_and_keeps_the_policy():
+    model, decisions = tabular.table(3, 4), batch()
+    tables = {}
+    for mode in ("paper", "dropped"):
+        learner = learners.learner(model.apply, learners.neurd_cix(0.1), learners.sgd(0.1), common_mode=mode)
+        state = learner.init(model.init())
+        one = jax.tree.map(lambda x: x[:1], decisions)
+        tables[mode] = jax.jit(learner.update)(state, one)[0].parameters.logits[one.agent_state[0]]
+    legal = decisions.legal[0]
+    np.testing.assert_allclose(tables["dropped"], policy.centred(tables["paper"], legal), atol=1e-7)
+    np.testing.assert_allclose(
+        policy.probabilities(tables["dropped"], legal),
+        policy.probabilities(tables["paper"], legal),
+        rtol=1e-6,
+    )
+
+
+def test_threshold_by_hand():
+    legal = jnp.array([True, True, True, False])
+    logits = jnp.array([5.0, 1.0, 0.0, 100.0])  # centred: 3, −1, −2
+    outward = learners.thresholded(jnp.array([1.0, 1.0, -1.0, 0.0]), logits, legal, 2.0)
+    np.testing.assert_array_equal(outward, [0.0, 1.0, 0.0, 0.0])
+    inward = learners.thresholded(jnp.array([-1.0, -1.0, 1.0, 0.0]), logits, legal, 2.0)
+    np.testing.assert_array_equal(inward, [-1.0, -1.0, 1.0, 0.0])
+
+
+def test_threshold_matches_a_loop_and_bounds_the_logits():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        logits, direction = rng.normal(size=(2, 5)) * 3
+        legal = rng.random(5) < 0.7
+        legal[0] = True
+        got = learners.thresholded(
+            *(jnp.asarray(x, jnp.float32) for x in (direction, logits)), jnp.asarray(legal), 1.5
+        )
+        for a in range(5):
+            centred = logits[a] - logits[legal].mean() if legal[a] else 0.0
+            blocked = (centred >= 1.5 and direction[a] > 0) or (centred <= -1.5 and direction[a] < 0)
+            np.testing.assert_allclose(got[a], 0.0 if blocked else direction[a], rtol=1e-6)
+    model = tabular.table(1, 3)
+    learner = learners.learner(model.apply, learners.neurd(), learners.sgd(0.1), threshold=1.0)
+    always = learners.Decision(
+        jnp.array([0]), jnp.ones((1, 3), bool), jnp.array([0]), jnp.array([0.5]), jnp.array([-1.0])
+    )
+    state, update = learner.init(model.init()), jax.jit(learner.update)
+    for _ in range(100):
+        state, _ = update(state, always)
+    # The others rise to the threshold and no further; only their moves shift the first one's place.
+    spread = np.asarray(policy.centred(state.parameters.logits[0], jnp.ones(3, bool)))
+    assert 1.0 <= spread.max() <= 1.1
+    again, _ = update(state, always)
+    np.testing.assert_array_equal(again.parameters.logits, state.parameters.logits)
+
+
+def test_magnet_pull_is_the_gradient_of_the_divergence():
+    with jax.enable_x64(True):
+        legal = np.array([True, True, False, True])
+        mine, magnet = np.random.default_rng(0).normal(size=(2, 4))
+
+        def divergence(weights):  # of unnormalised arguments, so that every entry is free
+            reference = oracles.softmax(magnet, legal)
+            return sum(w * np.log(w / m) for w, m, ok in zip(weights, reference, legal, strict=True) if ok)
+
+        slope = oracles.finite_differences(divergence, oracles.softmax(mine, legal) + 1e-12)
+        expected = np.where(legal, -slope - np.mean(-slope[legal]), 0.0)
+        got = learners.magnet_pull(jnp.asarray(mine), jnp.asarray(magnet), jnp.asarray(legal))
+        np.testing.assert_allclose(got, expected, atol=1e-6)
+        centred = [policy.centred(jnp.asarray(x), jnp.asarray(legal)) for x in (mine, magnet)]
+        np.testing.assert_allclose(got, centred[1] - centred[0], atol=1e-14)
+
+
+def no_news(size=3):
+    """Decisions whose direction is 0, so that the magnet alone moves the policy."""
+    zeros = jnp.zeros(size)
+    legal, action = jnp.ones((size, 4), bool), jnp.zeros(size, jnp.int32)
+    return learners.Decision(jnp.arange(size), legal, action, zeros + 0.5, zeros)
+
+
+def test_fixed_magnet_is_a_geometric_pull():
+    with jax.enable_x64(True):
+        model = tabular.table(3, 4)
+        start = tabular.Table(jnp.asarray(np.random.default_rng(0).normal(size=(3, 4))), None)
+        learner = learners.learner(
+            model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=learners.Magnet(strength=0.4)
+        )
+        state = learner.init(start)._replace(magnet=model.init())
+        update = jax.jit(learner.update)
+        for _ in range(3):
+            state, _ = update(state, no_news())
+        centred = np.asarray(start.logits) - np.mean(start.logits, axis=1, keepdims=True)
+        left = np.asarray(state.parameters.logits)
+        np.testing.assert_allclose(left - left.mean(axis=1, keepdims=True), centred * (1 - 0.5 * 0.4) ** 3)
+        np.testing.assert_array_equal(state.magnet.logits, np.zeros((3, 4)))
+
+
+def test_moving_magnet_follows_the_parameters():
+    model, decisions = tabular.table(3, 4), batch()
+    learner = learners.learner(
+        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=learners.Magnet(0.2, speed=0.25)
+    )
+    state = learner.init(model.init())
+    for _ in range(3):
+        before = state
+        state, _ = jax.jit(learner.update)(state, decisions)
+        expected = 0.75 * before.magnet.logits + 0.25 * state.parameters.logits
+        np.testing.assert_allclose(state.magnet.logits, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_magnet_strength_by_schedule():
+    model = tabular.table(3, 4)
+    schedule = optax.piecewise_constant_schedule(0.4, {1: 0.0})  # 0.4 at the first update, then 0
+    learner = learners.learner(
+        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=learners.Magnet(schedule)
+    )
+    start = model.init()._replace(logits=jnp.tile(jnp.array([2.0, -2.0, 0.0, 0.0]), (3, 1)))
+    state = learner.init(start)._replace(magnet=model.init())
+    first, _ = jax.jit(learner.update)(state, no_news())
+    second, _ = jax.jit(learner.update)(first, no_news())
+    np.testing.assert_allclose(first.parameters.logits, 0.8 * start.logits, rtol=1e-6)
+    np.testing.assert_array_equal(second.parameters.logits, first.parameters.logits)
+
+
+def test_state_can_be_donated():
+    # Parameters and magnet start out equal, and must not be one buffer.
+    model = tabular.table(3, 4)
+    learner = learners.learner(
+        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=learners.Magnet(0.2, speed=0.25)
+    )
+    state, _ = jax.jit(learner.update, donate_argnums=0)(learner.init(model.init()), batch())
+    assert np.all(np.isfinite(state.parameters.logits))
+
+
+@pytest.mark.parametrize(("step_size", "strength"), [(0.3, 0.0), (0.3, 0.5), (2.0, 40.0)])
+def test_proximal_step_is_the_maximiser(step_size, strength):
+    with jax.enable_x64(True):
+        logits, direction, magnet = np.random.default_rng(5).normal(size=(3, 4))
+        everywhere = np.ones(4, bool)
+        old, reference = oracles.softmax(logits, everywhere), oracles.softmax(magnet, everywhere)
+
+        def loss(free):
+            pi = oracles.softmax(free, everywhere)
+            near = np.sum(pi * np.log(pi / old)) / step_size
+            return -(direction @ pi - near - strength * np.sum(pi * np.log(pi / reference)))
+
+        best = scipy.optimize.minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-9}).x
+        rows = [jnp.asarray(x) for x in (logits, direction, magnet)]
+        got = learners.proximal_step(*rows, step_size=step_size, strength=strength)
+        np.testing.assert_allclose(
+            oracles.softmax(np.asarray(got), everywhere), oracles.softmax(best, everywhere), atol=1e-6
+        )
+        assert loss(np.asarray(got)) <= loss(best) + 1e-12
+
+
+def test_proximal_step_without_strength_is_the_plain_step():
+    with jax.enable_x64(True):
+        rows = [jnp.asarray(x) for x in np.random.default_rng(5).normal(size=(3, 4))]
+        got = learners.proximal_step(*rows, step_size=0.3, strength=0.0)
+        np.testing.assert_allclose(got, rows[0] + 0.3 * rows[1], rtol=1e-14)
+
+
+# Schedules and optimizers.
+
+
+def test_theorem1_schedule():
+    schedule = learners.theorem1_exploration(0.7, 5)
+    for t in (1, 2, 10, 1000):
+        np.testing.assert_allclose(schedule(t - 1), min(1.0, 0.7 / np.sqrt(5 * t)), rtol=1e-6)
+        np.testing.assert_allclose(schedule(jnp.asarray(t - 1)), min(1.0, 0.7 / np.sqrt(5 * t)), rtol=1e-6)
+    assert float(learners.theorem1_exploration(10.0, 2)(0)) == 1
+
+
+def test_schedules_are_read_at_the_number_of_updates():
+    model, decisions = tabular.table(3, 4), batch()
+    schedules = {
+        "theorem 1": learners.theorem1_exploration(0.5, 4),
+        "optax": optax.linear_schedule(1.0, 0.0, 4),
+        "constant": learners.constant(0.25),
+    }
+    for schedule in schedules.values():
+        learner = learners.learner(model.apply, learners.neurd_cix(schedule), learners.sgd(0.1))
+        state = learner.init(model.init())
+        for count in range(3):
+            state, info = jax.jit(learner.update)(state, decisions)
+            np.testing.assert_allclose(info.exploration, schedule(count), rtol=1e-6)
+
+
+def test_adam_without_momentum_is_adam():
+    start = {"w": jnp.array([1.0, -2.0, 3.0])}
+    one, other = learners.adam_without_momentum(0.01), optax.adam(0.01, b1=0.0, b2=0.999, eps=1e-8)
+    states, parameters = [one.init(start), other.init(start)], [start, start]
+    for step in range(5):
+        gradient = {"w": jax.random.normal(jax.random.key(step), (3,)) * jnp.array([1e-6, 1.0, 1e3])}
+        for i, optimizer in enumerate((one, other)):
+            with jax.numpy_dtype_promotion("standard"):  # optax multiplies counts with reals
+                moves, states[i] = jax.jit(optimizer.update)(gradient, states[i], parameters[i])
+            parameters[i] = optax.apply_updates(parameters[i], moves)
+        np.testing.assert_allclose(parameters[0]["w"], parameters[1]["w"], rtol=1e-6)
+    memory = [sum(leaf.size for leaf in jax.tree.leaves(state)) for state in states]
+    assert memory[0] < memory[1]
+
+
+def test_rules_by_name():
+    assert learners.rule("spg", 0.3).direction is learners.spg_direction
+    assert learners.rule("spg", 0.3).exploration(0) == 1
+    assert learners.rule("neurd", 0.3).exploration(0) == 0
+    assert learners.rule("neurd_cix", 0.3).exploration(5) == 0.3
+    assert learners.rule("neurd_cix", lambda count: 0.5 * count).exploration(1) == 0.5
+
+
+# Diagnostics.
+
+
+def test_info_matches_numpy():
+    model, decisions = tabular.table(3, 4), batch(size=8)
+    start = model.init()._replace(logits=jax.random.normal(jax.random.key(0), (3, 4)))
+    exploration = 0.3
+    learner = learners.learner(model.apply, learners.neurd_cix(exploration), learners.sgd(0.1))
+    _, info = jax.jit(learner.update)(learner.init(start), decisions)
+    counted = np.asarray(decisions.weight) > 0
+    assert counted.sum() == 7
+    p, legal = np.asarray(decisions.probability), np.asarray(decisions.legal)
+    entropies, squares, entries = [], 0.0, 0
+    for i in np.flatnonzero(counted):
+        pi = oracles.softmax(np.asarray(start.logits)[decisions.agent_state[i]], legal[i])
+        entropies.append(-sum(x * np.log(x) for x in pi if x > 0))
+        scale = float(decisions.return_[i] - decisions.baseline[i]) / min(1, p[i] + exploration)
+        row = scale * ((np.arange(4) == int(decisions.action[i])) - p[i])
+        squares += np.sum(row[legal[i]] ** 2)
+        entries += legal[i].sum()
+    weights = 1 / np.minimum(1, p + exploration)[counted]
+    np.testing.assert_allclose(info.entropy, np.mean(entropies), rtol=1e-5)
+    np.testing.assert_allclose(info.mean_weight, weights.mean(), rtol=1e-5)
+    np.testing.assert_allclose(info.max_weight, weights.max(), rtol=1e-5)
+    np.testing.assert_allclose(info.capped, np.mean(p[counted] + exploration >= 1), rtol=1e-6)
+    np.testing.assert_allclose(info.advantage_scale, np.sqrt(squares / entries), rtol=1e-5)
+    np.testing.assert_allclose(info.exploration, exploration, rtol=1e-6)
+
+
+# One battery over all learners.
+
+BATTERY = {
+    "spg table": (learners.spg(), "sgd", {}),
+    "neurd table": (learners.neurd(), "sgd", {}),
+    "neurd_cix table": (learners.neurd_cix(0.1), "sgd", {"common_mode": "dropped"}),
+    "neurd_cix schedule": (learners.neurd_cix(learners.theorem1_exploration(0.5, 4)), "adam", {}),
+    "optax schedule": (learners.neurd_cix(optax.linear_schedule(1.0, 0.0, 9)), "sgd schedule", {}),
+    "threshold": (learners.neurd(), "sgd", {"threshold": 2.0}),
+    "magnet": (learners.neurd_cix(0.1), "sgd", {"magnet": learners.Magnet(0.3)}),
+    "moving magnet": (
+        learners.neurd_cix(0.1),
+        "adam",
+        {"magnet": learners.Magnet(optax.constant_schedule(0.3), speed=0.01), "threshold": 3.0},
+    ),
+}
+
+
+def build(name, network):
+    rule, optimizer, options = BATTERY[name]
+    optimizers = {
+        "sgd": learners.sgd(0.1),
+        "sgd schedule": learners.sgd(optax.exponential_decay(0.1, 10, 0.5)),
+        "adam": learners.adam_without_momentum(1e-3),
+    }
+    model = neural.network(3, 4, torso=(5, 4), critic=True) if network else tabular.table(3, 4)
+    return model, learners.learner(model.apply, rule, optimizers[optimizer], **options)
+
+
+@pytest.mark.parametrize("name", BATTERY)
+@pytest.mark.parametrize("network", [False, True], ids=["table", "network"])
+@pytest.mark.parametrize("x64", [False, True], ids=["float32", "float64"])
+def test_battery(name, network, x64):
+    """Every learner: runs in both precisions, keeps dtypes, never recompiles, stays finite."""
+    with jax.enable_x64(x64):
+        dtype = jnp.float64 if x64 else jnp.float32
+        model, learner = build(name, network)
+        traces = 0
+
+        @jax.jit
+        def update(state, decisions):
+            nonlocal traces
+            traces += 1
+            return learner.update(state, decisions)
+
+        state = learner.init(model.init(key=jax.random.key(0)))
+        for seed in range(3):
+            decisions = batch(seed, features=3 if network else None, dtype=dtype)
+            before = jax.tree.map(lambda x: (x.shape, x.dtype, x.weak_type), state)
+            state, info = update(state, decisions)
+            after = jax.tree.map(lambda x: (x.shape, x.dtype, x.weak_type), state)
+            assert before == after
+            assert all(leaf.dtype == dtype for leaf in jax.tree.leaves((state.parameters, info)))
+            for leaf in jax.tree.leaves((state, info)):
+                assert np.all(np.isfinite(leaf))
+        assert traces == 1
+        assert int(state.updates) == 3
+
+
+def test_no_other_public_piece_recompiles():
+    traces = []
+
+    def counted(name, function):
+        def inner(*arguments):
+            traces.append(name)
+            return function(*arguments)
+
+        return jax.jit(inner)
+
+    legal = jnp.ones(3, bool)
+    scalar = functools.partial(jnp.asarray, dtype=jnp.float32)
+    pieces = {
+        "probabilities": (policy.probabilities, (jnp.zeros(3), legal)),
+        "entropy": (policy.entropy, (jnp.zeros(3), legal)),
+        "sample": (lambda p, key: policy.sample(p, key=key), (jnp.ones(3) / 3, jax.random.key(0))),
+        "action_values": (
+            estimators.action_values,
+            (scalar(-1), jnp.asarray(0), jnp.ones(3) / 3, scalar(0.1)),
+        ),
+        "advantages": (estimators.advantages, (scalar(-1), jnp.asarray(0), jnp.ones(3) / 3, scalar(0.1))),
+        "threshold": (learners.thresholded, (jnp.ones(3), jnp.zeros(3), legal, scalar(2))),
+        "magnet_pull": (learners.magnet_pull, (jnp.ones(3), jnp.zeros(3), legal)),
+    }
+    for name, (function, arguments) in pieces.items():
+        piece = counted(name, function)
+        for factor in (1, 2):  # other values of the same shapes
+            changed = [x * factor if x.dtype == jnp.float32 else x for x in arguments]
+            piece(*changed)
+    assert traces == list(pieces)
+
+
+extreme = st.one_of(st.floats(-1e4, 1e4, width=32), st.sampled_from([-1e4, 0.0, 1e4]))
+
+
+@pytest.mark.parametrize("x64", [False, True], ids=["float32", "float64"])
+@hypothesis.settings(max_examples=40)
+@hypothesis.given(
+    logits=st.lists(extreme, min_size=12, max_size=12),
+    legal=st.lists(st.booleans(), min_size=12, max_size=12),
+    probability=st.sampled_from([1e-12, 1e-3, 0.5, 1 - 2**-24, 1.0]),
+    exploration=st.sampled_from([0.0, 1e-6, 0.3, 1.0]),
+    return_=st.floats(-100, 0, width=32),
+    baseline=st.floats(-100, 0, width=32),
+)
+def test_extremes_stay_finite(x64, logits, legal, probability, exploration, return_, baseline):
+    with jax.enable_x64(x64):
+        legal = np.reshape(legal, (3, 4))
+        legal[:, 1], legal[2] = True, [False, True, False, False]  # the last with one legal action
+        dtype = jnp.float64 if x64 else jnp.float32
+        table = tabular.Table(jnp.asarray(np.reshape(logits, (3, 4)), dtype), None)
+        decisions = learners.Decision(
+            jnp.arange(3),
+            jnp.asarray(legal),
+            jnp.ones(3, jnp.int32),
+            jnp.full(3, probability, dtype),
+            jnp.full(3, return_, dtype),
+            jnp.full(3, baseline, dtype),
+        )
+        for update, init in _extreme_updates(x64):
+            state, info = update(init(table), decisions, jnp.asarray(exploration, dtype))
+            moves = np.asarray(state.parameters.logits - table.logits)
+            assert np.all(np.isfinite(moves))
+            np.testing.assert_array_equal(moves[~legal], 0.0)
+            assert np.all(np.isfinite(jax.tree.leaves(info)))
+
+
+@functools.cache
+def _extreme_updates(x64):
+    model = tabular.table(3, 4)
+
+    def build(direction):
+        def update(state, decisions, exploration):
+            rule = learners.Rule(direction, lambda count: exploration)
+            options = {"threshold": 2.0, "magnet": learners.Magnet(0.1, 0.1), "common_mode": "dropped"}
+            return learners.learner(model.apply, rule, learners.sgd(1.0), **options).update(state, decisions)
+
+        rule = learners.Rule(direction, learners.constant(0.0))
+        options = {"magnet": learners.Magnet(0.1, 0.1)}
+        return jax.jit(update), learners.learner(model.apply, rule, learners.sgd(1.0), **options).init
+
+    return [build(d) for d in (learners.spg_direction, learners.neurd_cix_direction)]
+
+
+# Bad input.
+
+MODEL = tabular.table(3, 4)
+
+
+def make(**options):
+    return learners.learner(MODEL.apply, learners.neurd(), learners.sgd(0.1), **options)
+
+
+def updated(**changes):
+    learner = make()
+    return learner.update(learner.init(MODEL.init()), batch()._replace(**changes))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: learners.neurd_cix(1.1), "exploration must lie in [0, 1], but is 1.1."),
+        (lambda: learners.constant(-0.1), "exploration must lie in [0, 1], but is -0.1."),
+        (lambda: learners.rule("neurd_cix", 2.0), "exploration must lie in [0, 1], but is 2."),
+        (
+            lambda: learners.rule("reinforce", 0.1),
+            "learner must be one of spg, neurd, neurd_cix, but is 'reinforce'.",
+        ),
+        (lambda: learners.theorem1_exploration(0.0, 3), "xi must be a finite number above 0, but is 0."),
+        (lambda: learners.theorem1_exploration(1.0, 0), "num_actions must be at least 1, but is 0."),
+        (lambda: learners.sgd(-0.1), "step_size must be a finite number of at least 0, but is -0.1."),
+        (
+            lambda: learners.adam_without_momentum(-1.0),
+            "learning_rate must be a finite number of at least 0, but is -1.",
+        ),
+        (
+            lambda: learners.Magnet(-1.0),
+            "magnet strength must be a finite number of at least 0, but is -1.",
+        ),
+        (lambda: learners.Magnet(1.0, speed=2.0), "magnet speed must lie in [0, 1], but is 2."),
+        (
+            lambda: learners.proximal_step(np.ones(2), np.ones(2), np.ones(2), step_size=-1.0, strength=0.0),
+            "step_size must be a finite number of at least 0, but is -1.",
+        ),
+        (lambda: make(common_mode="no"), "common_mode must be one of paper, dropped, but is 'no'."),
+        (lambda: make(threshold=0.0), "threshold must be a finite number above 0, but is 0."),
+        (lambda: make(critic_cost=-1.0), "critic_cost must be a finite number of at least 0, but is -1."),
+        (lambda: updated(action=jnp.zeros(2, jnp.int32)), "action must have the shape (6), but has (2,)."),
+        (lambda: updated(legal=jnp.ones(4, bool)), "legal must have the shape (any, any), but has (4,)."),
+        (lambda: updated(return_=jnp.zeros(())), "return_ must have the shape (6), but has ()."),
+        (lambda: updated(baseline=jnp.zeros(7)), "baseline must have the shape (6), but has (7,)."),
+        (lambda: updated(weight=jnp.zeros((6, 1))), "weight must have the shape (6), but has (6, 1)."),
+        (
+            lambda: updated(legal=jnp.ones((6, 5), bool)),
+            "legal must have the shape (4), but has (5,).",
+        ),
+    ],
+)
+def test_bad_input_gets_one_sentence(unchecked, call, sentence):
+    with pytest.raises(ValueError, match=r".*") as error:
+        call()
+    assert str(error.value) == sentence
