@@ -1,0 +1,38 @@
+"""One look for all pictures."""
+
+import matplotlib
+import pytest
+
+from pohp_neurd.experiment.plot import style
+
+
+def test_a_picture_is_written_whole(tmp_path):
+    path = tmp_path / "x.png"
+    with style.picture(path, width=3.0, height=2.0) as figure:
+        figure.add_subplot().plot([0, 1], [0, 1], label="line")
+        assert not path.exists()
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.png"]
+
+
+def test_the_suffix_is_the_format(tmp_path):
+    with style.picture(tmp_path / "x.svg") as figure:
+        figure.add_subplot()
+    assert "<svg" in (tmp_path / "x.svg").read_text("utf-8")
+
+
+def test_a_failure_leaves_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError), style.picture(tmp_path / "x.png"):
+        1 / 0  # noqa: B018
+    with pytest.raises(ValueError, match="not supported"), style.picture(tmp_path / "x.nonsense"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_stay_inside(tmp_path):
+    before = dict(matplotlib.rcParams)
+    with style.picture(tmp_path / "x.png") as figure:
+        axes = figure.add_subplot()
+        lines = [axes.plot([i])[0].get_color() for i in range(len(style.COLOURS))]
+    assert lines == list(style.COLOURS)
+    assert dict(matplotlib.rcParams) == before
