@@ -8,6 +8,7 @@ the event of probability δ that Theorem 1's slack already pays for. docs/theore
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -95,5 +96,6 @@ def regret_matching() -> Guarantee:
 
 def evaluate(schedule: types.Schedule, horizon: int) -> Float[np.ndarray, "T"]:
     """A schedule's values before each of `horizon` rounds, float64 on the host."""
-    values = np.asarray(schedule(np.arange(horizon, dtype=np.float64)), np.float64)
+    with jax.enable_x64(True):
+        values = np.asarray(schedule(np.arange(horizon, dtype=np.float64)), np.float64)
     return np.broadcast_to(values, (horizon,))

@@ -84,7 +84,7 @@ def anytime_step_size(num_arms: int, max_return: float) -> types.Schedule:
     """Step sizes for any horizon: α_t = √(log K / (K t)) / G at round t, from 1."""
     _check_sizes(num_arms, max_return)
     scale = float(np.sqrt(np.log(num_arms) / num_arms) / max_return)
-    return lambda count: scale / jnp.sqrt(count + 1.0)
+    return lambda count: scale / jnp.sqrt(jnp.asarray(count, float) + 1.0)
 
 
 def regret_matching() -> Learner:

@@ -33,7 +33,7 @@ class Problem(NamedTuple):
     """(state, the learner's policy) -> the daimon's state after the round."""
 
 
-def bernoulli(loss_probabilities: Sequence[float]) -> Problem:
+def bernoulli(loss_probabilities: Sequence[float] | np.ndarray) -> Problem:
     """Arms that cost 1 with a probability of their own, independently."""
     chances = _chances(loss_probabilities)
 
@@ -80,10 +80,10 @@ ROCK_PAPER_SCISSORS = ((0.0, -1.0, 2.0), (1.0, 0.0, -1.0), (-2.0, 1.0, 0.0))
 
 
 def rock_paper_scissors(
-    opponent: Sequence[float] = (0.5, 0.25, 0.25),
+    opponent: Sequence[float] | np.ndarray = (0.5, 0.25, 0.25),
     *,
     period: int | None = None,
-    payoffs: Sequence[Sequence[float]] = ROCK_PAPER_SCISSORS,
+    payoffs: Sequence[Sequence[float]] | np.ndarray = ROCK_PAPER_SCISSORS,
 ) -> Problem:
     """A matrix game against an opponent who draws from one mixture.
 
@@ -179,7 +179,7 @@ def _column(values: np.ndarray, like: Float[Array, "n *B"]) -> Float[Array, "...
     return jnp.asarray(values, like.dtype).reshape(*values.shape, *[1] * (like.ndim - 1))
 
 
-def _chances(loss_probabilities: Sequence[float]) -> Float[np.ndarray, "A"]:
+def _chances(loss_probabilities: Sequence[float] | np.ndarray) -> Float[np.ndarray, "A"]:
     chances = np.asarray(loss_probabilities, np.float64)
     checks.in_unit_interval("loss_probabilities", chances)
     checks.shape("loss_probabilities", chances, (None,))
