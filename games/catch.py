@@ -114,7 +114,7 @@ class Catch:
 
     def observation(self, history: Fall) -> Float[Array, "D"]:
         """The board row by row: 1 at the ball and at the paddle, 0 elsewhere."""
-        cells = jnp.arange(self.rows * self.columns)
+        cells = jnp.arange(self.rows * self.columns, dtype=jnp.int32)
         ball, paddle = self.active_features(history)
         return ((cells == ball) | (cells == paddle)).astype(float)
 

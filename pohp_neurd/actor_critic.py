@@ -86,13 +86,13 @@ def sparse(
 ) -> ActorCritic:
     """The paper's network, two layers with a skip connection, on states [1, k] that list k active inputs.
 
-    The active inputs of one state must differ; all others are 0. An input that is 0 has a gradient of 0, under
-    which Adam with β1 = 0 leaves a weight alone and lets its moment decay. So each step loads the k rows
-    of its state into a network of k inputs that are all 1, updates that, and stores them; decay is caught up at
-    the next load. Only one state can learn at a time.
+    The active inputs of one state must differ; all others are 0. The weights of an input that is 0 have
+    gradients of 0, under which Adam with β1 = 0 leaves a weight alone and lets its moment decay. So each step
+    loads the k rows of its state into a network of k inputs that are all 1, updates that, and stores them;
+    the decay is caught up at the next load. Only one state can learn at a time.
     """
-    if len(torso) != 2:
-        raise ValueError(f"the sparse network has two hidden layers, but the torso is {tuple(torso)}.")
+    if len(torso) != 2 or torso[0] != torso[1]:
+        raise ValueError(f"the sparse network has two layers of one width, but the torso is {tuple(torso)}.")
     whole = neural.network(observation_size, num_actions, torso=torso, critic=True)
     learner = learners.learner(
         _split_apply, rule, optimizer.transformation(), common_mode=common_mode, critic_cost=critic_cost

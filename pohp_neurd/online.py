@@ -1,8 +1,8 @@
 """The paper's single-agent actor-critic: one update after every step.
 
 Pipeline: a training loop; it feeds parameters back. Morrill et al. (2023), Section 5: actor and critic are
-linear heads on one torso; the critic's target is the 32-step TD(0.9) return with a bootstrap factor of 0.9; the
-actor follows any direction of `learners`; the optimizer is Adam with β1 = 0.
+linear heads on one torso; the critic's target is the 32-step TD(0.9) return with a bootstrap factor of 0.9;
+the actor follows any direction of `learners`; the optimizer is Adam with β1 = 0.
 
 At step t the agent sees x_t, computes π(·|x_t) and V(x_t), draws its action, and then learns from decision
 t − 32, whose target has just been completed by V(x_t). `Options` names what the paper leaves open.
@@ -18,7 +18,6 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import actor_critic, checks, learners, neural, policy, process, returns, types
-
 
 Sight = Callable[[types.History], Any]
 """From a history to what the agent sees of it: its agent state."""
@@ -164,7 +163,7 @@ def agent(body: actor_critic.ActorCritic, options: Options) -> Agent:
     def learn(state: State) -> tuple[State, Info]:
         # The window fills from its new end; what lies before the first decision has no weight. Without any
         # complete decision the update is skipped: one without a gradient would still advance Adam's clock.
-        complete = jnp.arange(learning) > size - state.time
+        complete = jnp.arange(learning, dtype=jnp.int32) > size - state.time
         learnt, info = jax.lax.cond(
             jnp.any(complete), learn_from_window, skip, state.body, state.window, complete
         )
@@ -230,9 +229,7 @@ def paper_agent(
     adam = actor_critic.Adam(learning_rate, options.decay, options.epsilon)
     costs = {"common_mode": options.common_mode, "critic_cost": options.critic_cost}
     if is_sparse(world, options):
-        body = actor_critic.sparse(
-            spec.observation_size, spec.num_actions, rule, adam, torso=torso, **costs
-        )
+        body = actor_critic.sparse(spec.observation_size, spec.num_actions, rule, adam, torso=torso, **costs)
     else:
         model = neural.network(spec.observation_size, spec.num_actions, torso=torso, critic=True)
         body = actor_critic.dense(model, rule, adam, **costs)
@@ -269,10 +266,20 @@ class Totals(NamedTuple):
     squared_error: Float[Array, ""]
 
 
+def birth_keys(key: types.Key) -> types.Key:
+    """The keys from which a life's network and its first history are drawn."""
+    # Of the last time that the clock could show: no step draws from it.
+    return jax.random.split(jax.random.fold_in(key, jnp.iinfo(jnp.int32).max))
+
+
+def step_keys(key: types.Key, time: types.Action) -> types.Key:
+    """The keys of the step at `time`: of the action, of the world's reply, and of a new beginning."""
+    return jax.random.split(jax.random.fold_in(key, time), 3)
+
+
 def begin(world: process.Process, agent: Agent, see: Sight, *, key: types.Key) -> Life:
     """A new agent before its first decision in `world`."""
-    # The last time that the clock could show: no step draws from it.
-    model_key, world_key = jax.random.split(jax.random.fold_in(key, jnp.iinfo(jnp.int32).max))
+    model_key, world_key = birth_keys(key)
     history = world.initial(key=world_key)
     reward = jnp.zeros_like(world.reward(history)[0])
     continuation = world.continuation(history)
@@ -288,13 +295,11 @@ def live(
     Step t draws from `fold_in(key, t)`, so that a life is the same however it is cut into calls.
     """
     # All keys of the scan at once: drawn one by one, they would cost as much as acting does.
-    times = life.agent.time + jnp.arange(num_steps)
-    keys = jax.vmap(lambda time: jax.random.split(jax.random.fold_in(key, time), 3))(times)
+    times = life.agent.time + jnp.arange(num_steps, dtype=jnp.int32)
+    keys = jax.vmap(lambda time: step_keys(key, time))(times)
 
     def step(life: Life, keys: types.Key) -> tuple[Life, Totals]:
-        moment = Moment(
-            see(life.history), world.legal_actions(life.history), life.reward, life.continuation
-        )
+        moment = Moment(see(life.history), world.legal_actions(life.history), life.reward, life.continuation)
         state, action = agent.act(life.agent, moment, key=keys[0])
         state, info = agent.learn(state)
         arrived = world.apply(life.history, action, key=keys[1])
@@ -308,3 +313,52 @@ def live(
 
     life, totals = jax.lax.scan(step, life, keys)
     return life, jax.tree.map(lambda each: jnp.sum(each), totals)
+
+
+class Runs(NamedTuple):
+    """What may differ between the runs of one call; each field has an axis of runs."""
+
+    seed: Int[Array, "R"]
+    learning_rate: Float[Array, "R"]
+    exploration: Float[Array, "R"]
+
+
+def begin_all(
+    world: process.Process, options: Options, runs: Runs, *, torso: Sequence[int] = neural.PAPER_TORSO
+) -> Life:
+    """A new life for every run, along a leading axis."""
+    see = sight(world, options)
+
+    def one(run: Runs) -> Life:
+        return begin(world, _agent_of(world, options, run, torso), see, key=jax.random.key(run.seed))
+
+    return jax.lax.map(one, runs)
+
+
+def live_all(
+    world: process.Process,
+    options: Options,
+    runs: Runs,
+    lives: Life,
+    num_steps: int,
+    *,
+    torso: Sequence[int] = neural.PAPER_TORSO,
+) -> tuple[Life, Totals]:
+    """`num_steps` more steps of every run, one run after the other, so that each is what it would be alone.
+
+    A batch over runs would be no faster on a core: each run reads its own weights, and those are the work.
+    """
+    see = sight(world, options)
+
+    def one(pair: tuple[Runs, Life]) -> tuple[Life, Totals]:
+        run, life = pair
+        body = _agent_of(world, options, run, torso)
+        return live(world, body, see, life, num_steps, key=jax.random.key(run.seed))
+
+    return jax.lax.map(one, (runs, lives))
+
+
+def _agent_of(world: process.Process, options: Options, run: Runs, torso: Sequence[int]) -> Agent:
+    return paper_agent(
+        world, options, learning_rate=run.learning_rate, exploration=run.exploration, torso=torso
+    )

@@ -1,0 +1,90 @@
+"""The folder of a run: configuration, rows, checkpoints and picture, never overwritten unasked."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from pohp_neurd.experiment import records
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """Where the files of a run stand. Made by `open_run`."""
+
+    path: pathlib.Path
+
+    @property
+    def config(self) -> pathlib.Path:
+        """The configuration, as JSON."""
+        return self.path / "config.json"
+
+    @property
+    def metrics(self) -> pathlib.Path:
+        """The rows, as CSV."""
+        return self.path / "metrics.csv"
+
+    @property
+    def checkpoints(self) -> pathlib.Path:
+        """The folder of checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def curve(self) -> pathlib.Path:
+        """The picture."""
+        return self.path / "curve.png"
+
+
+def open_run(
+    path: records.Path, config: Mapping[str, Any], *, resume: bool = False, overwrite: bool = False
+) -> RunFolder:
+    """The folder of a new run, or of one that goes on.
+
+    A folder that holds anything is refused, with one sentence, unless it is a run's and `overwrite` throws
+    that run away or `resume` goes on with it. A run goes on only under the configuration it began with.
+    """
+    if resume and overwrite:
+        raise ValueError("a run can be resumed or overwritten, but not both.")
+    folder = RunFolder(pathlib.Path(path))
+    if folder.path.exists() and not folder.path.is_dir():
+        raise ValueError(f"{folder.path} is a file, but a run needs a folder.")
+    is_run = folder.config.is_file()
+    if resume:
+        if not is_run:
+            raise ValueError(f"there is no run to resume in {folder.path}.")
+        _check_same(folder, config)
+        return folder
+    if folder.path.exists() and any(folder.path.iterdir()):
+        if not is_run:
+            raise ValueError(f"{folder.path} holds files that are not a run's: choose another folder.")
+        if not overwrite:
+            raise ValueError(
+                f"{folder.path} already holds a run: choose another folder, or resume or overwrite it."
+            )
+        _remove(folder)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    records.write_json(folder.config, config)
+    return folder
+
+
+def _check_same(folder: RunFolder, config: Mapping[str, Any]) -> None:
+    before, now = records.read_json(folder.config), json.loads(json.dumps(config))
+    missing = "absent"
+    changed = [
+        f"{name} was {before.get(name, missing)} and is now {now.get(name, missing)}"
+        for name in dict.fromkeys([*before, *now])
+        if before.get(name, missing) != now.get(name, missing)
+    ]
+    if changed:
+        raise ValueError(f"cannot resume {folder.path} with another configuration: {'; '.join(changed)}.")
+
+
+def _remove(folder: RunFolder) -> None:
+    for file in (folder.metrics, folder.curve):
+        file.unlink(missing_ok=True)
+    if folder.checkpoints.is_dir():
+        shutil.rmtree(folder.checkpoints)
+    # Last: without it the folder would no longer be known for a run's.
+    folder.config.unlink()

@@ -1,0 +1,306 @@
+"""The paper's single-agent experiment: catch or cart pole, one actor-critic, many seeds and settings.
+
+Between `run_scripts/train_single_agent.py` and `pohp_neurd.online`. A run leaves config.json, metrics.csv,
+checkpoints/ and curve.png. Runs are laid over the cores; none of their figures depends on how.
+"""
+
+import concurrent.futures
+import dataclasses
+import functools
+import itertools
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import tqdm
+
+from pohp_neurd import checks, online, process
+from pohp_neurd.experiment import checkpoint, records, run_folder
+from pohp_neurd.experiment.plot import learning_curve
+from pohp_neurd.games import cart_pole, catch
+
+ENVIRONMENTS = ("catch", "cart_pole")
+
+COLUMNS = (
+    "updates",
+    "episodes",
+    "steps",
+    "seconds",
+    "reward",
+    "total_reward",
+    "entropy",
+    "critic_error",
+    "learning_rate",
+    "exploration",
+    "seed",
+)
+
+# Threads within an operation would make a step slower, and its rounding a matter of their number.
+ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What makes a single-agent experiment. Wrong values raise a ValueError here, before any work."""
+
+    environment: str = "catch"
+    learner: str = "neurd_cix"
+    explorations: tuple[float, ...] = (1.0,)
+    learning_rates: tuple[float, ...] = (0.00003,)
+    seeds: int = 20
+    first_seed: int = 0
+    num_steps: int = 300_000
+    interval: int = 1_000
+    """Steps between two rows of metrics."""
+    checkpoint_every: int = 50
+    """Intervals between two checkpoints."""
+    horizon: int | None = None
+    """None: continuing, as in the paper. Otherwise the decisions of an episode at most."""
+    updated: str = "oldest"
+    baseline: str = "critic"
+    common_mode: str = "paper"
+    probability: str = "acting"
+    bootstrapped: str = "every"
+    epsilon: float = 1e-8
+    width: int = 256
+    """Units of each hidden layer."""
+
+    def __post_init__(self) -> None:
+        checks.one_of("environment", self.environment, ENVIRONMENTS)
+        self.options()  # checks its own
+        for name in ("explorations", "learning_rates"):
+            values = getattr(self, name)
+            if not values:
+                raise ValueError(f"{name} must hold at least one number, but is empty.")
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} must differ, but are {', '.join(f'{v:g}' for v in values)}.")
+        for exploration in self.explorations:
+            checks.in_unit_interval("exploration", exploration)
+        for rate in self.learning_rates:
+            checks.positive("learning_rate", rate)
+        for name in ("seeds", "num_steps", "interval", "checkpoint_every", "width"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
+        checks.non_negative("first_seed", self.first_seed)
+        if self.num_steps % self.interval:
+            raise ValueError(
+                f"num_steps must be a multiple of interval, but {self.num_steps} is none of {self.interval}."
+            )
+        self.world()  # checks the horizon
+
+    def options(self) -> online.Options:
+        """The agent's options."""
+        names = ("learner", "updated", "baseline", "common_mode", "probability", "bootstrapped", "epsilon")
+        return online.Options(**{name: getattr(self, name) for name in names})
+
+    def world(self) -> process.Process:
+        """The environment."""
+        if self.environment == "catch":
+            return catch.Catch(horizon=self.horizon)
+        return cart_pole.CartPole(horizon=self.horizon)
+
+    def runs(self) -> online.Runs:
+        """Every learning rate with every exploration and every seed, the seeds innermost."""
+        rates, explorations, seeds = zip(*self.settings(), strict=True)
+        return online.Runs(
+            np.array(seeds, np.int32), np.array(rates, np.float32), np.array(explorations, np.float32)
+        )
+
+    def settings(self) -> list[tuple[float, float, int]]:
+        """Learning rate, exploration and seed of every run."""
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
+        return list(itertools.product(self.learning_rates, self.explorations, seeds))
+
+
+def cores(wanted: int | None) -> int:
+    """`wanted` cores, checked; by default all that this process may use."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if wanted is None:
+        return available
+    if not 1 <= wanted <= available:
+        raise ValueError(f"cores must be between 1 and {available} on this machine, but is {wanted}.")
+    return wanted
+
+
+def run(
+    config: Config,
+    path: records.Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    devices: Sequence[Any] | None = None,
+    stop_after: int | None = None,
+) -> dict[str, Any]:
+    """Runs or resumes the experiment in the folder `path`; the final figures.
+
+    `devices` are the host devices, one for each core to use; by default all there are. `stop_after` ends the
+    work after so many intervals with a checkpoint, to be resumed.
+    """
+    folder = run_folder.open_run(path, dataclasses.asdict(config), resume=resume, overwrite=overwrite)
+    lanes = _Lanes(config, list(jax.devices() if devices is None else devices))
+    lives, done = lanes.begin(), 0
+    rows: list[dict[str, Any]] = []
+    if resume:
+        restored = checkpoint.restore(folder.checkpoints, lanes.gather(lives))
+        if restored is not None:
+            for sentence in restored.damaged:
+                print(f"Passed over a damaged checkpoint: {sentence}", file=sys.stderr)
+            lives, done = lanes.place(restored.tree), restored.step // config.interval
+            rows = [row for row in read_rows(folder.metrics) if row["steps"] <= restored.step]
+    seconds = max((row["seconds"] for row in rows), default=0.0)
+    started = time.perf_counter() - seconds
+    total = config.num_steps // config.interval
+    last = total if stop_after is None else min(total, done + stop_after)
+    steps_each_round = config.interval * lanes.num_runs
+    with tqdm.tqdm(
+        total=total * steps_each_round,
+        initial=done * steps_each_round,
+        unit="step",
+        unit_scale=True,
+        disable=None,
+    ) as bar:
+        for index in range(done, last):
+            lives, totals = lanes.advance(lives)
+            rows += _rows(config, rows, totals, index + 1, time.perf_counter() - started)
+            bar.update(steps_each_round)
+            if (index + 1) % config.checkpoint_every == 0 or index + 1 == last:
+                # Rows first: a resume drops those beyond its checkpoint, but could not make missing ones.
+                records.write_csv(folder.metrics, rows, COLUMNS)
+                checkpoint.save(folder.checkpoints, (index + 1) * config.interval, lanes.gather(lives))
+    figures = summary(config, rows)
+    learning_curve.draw(folder.curve, rows, title=_title(config))
+    return figures
+
+
+def summary(config: Config, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The final figures, over all runs and for every setting."""
+    settings = []
+    for rate, exploration in itertools.product(config.learning_rates, config.explorations):
+        here = [r for r in rows if (r["learning_rate"], r["exploration"]) == (rate, exploration)]
+        end = max(row["steps"] for row in here)
+        late = [row for row in here if row["steps"] > 0.9 * end]
+        totals = [row["total_reward"] for row in here if row["steps"] == end]
+        span = len({row["steps"] for row in late}) * config.interval
+        ends = [
+            -sum(row["reward"] for row in late if row["seed"] == seed) / span
+            for seed in sorted({row["seed"] for row in here})
+        ]
+        settings.append(
+            {
+                "learning_rate": rate,
+                "exploration": exploration,
+                "total_reward_mean": float(np.mean(totals)),
+                "total_reward_worst": float(np.min(totals)),
+                "total_reward_best": float(np.max(totals)),
+                "losses_per_step_at_end": ends,
+            }
+        )
+    return {
+        "environment": config.environment,
+        "learner": config.learner,
+        "common_mode": config.common_mode,
+        "steps": max(row["steps"] for row in rows),
+        "seconds": round(max(row["seconds"] for row in rows), 3),
+        "settings": settings,
+    }
+
+
+class _Lanes:
+    """The runs of a config, dealt out to devices; each device takes its own in turn."""
+
+    def __init__(self, config: Config, devices: list[Any]):
+        runs = config.runs()
+        self.num_runs = len(runs.seed)
+        self._devices = devices[: self.num_runs]
+        shares = np.array_split(np.arange(self.num_runs), len(self._devices))
+        self._slices = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]
+        self._runs = [
+            jax.device_put(jax.tree.map(lambda leaf, s=s: leaf[s], runs), device)
+            for s, device in zip(self._slices, self._devices, strict=True)
+        ]
+        begin = functools.partial(
+            online.begin_all, config.world(), config.options(), torso=(config.width, config.width)
+        )
+        self._begin = jax.jit(begin, compiler_options=ONE_THREAD)
+
+        def live(runs: online.Runs, lives: online.Life) -> tuple[online.Life, online.Totals]:
+            torso = (config.width, config.width)
+            return online.live_all(
+                config.world(), config.options(), runs, lives, config.interval, torso=torso
+            )
+
+        self._live = jax.jit(live, donate_argnums=1, compiler_options=ONE_THREAD)
+
+    def begin(self) -> list[online.Life]:
+        """New lives, one batch on each device."""
+        return [self._begin(runs) for runs in self._runs]
+
+    def gather(self, lives: list[online.Life]) -> online.Life:
+        """All lives along one axis of runs, on the host: the same however many devices there are."""
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *lives)
+
+    def place(self, lives: online.Life) -> list[online.Life]:
+        """Gathered lives, back on their devices."""
+        return [
+            jax.device_put(jax.tree.map(lambda leaf, s=s: leaf[s], lives), device)
+            for s, device in zip(self._slices, self._devices, strict=True)
+        ]
+
+    def advance(self, lives: list[online.Life]) -> tuple[list[online.Life], online.Totals]:
+        """All lives an interval later, and its totals along one axis of runs."""
+
+        def one(runs: online.Runs, batch: online.Life) -> Any:
+            return jax.block_until_ready(self._live(runs, batch))
+
+        # One thread for each device: a call on the host's devices returns only when it is done.
+        with concurrent.futures.ThreadPoolExecutor(len(self._devices)) as pool:
+            results = list(pool.map(one, self._runs, lives))
+        totals = jax.tree.map(lambda *parts: np.concatenate(parts), *[totals for _, totals in results])
+        return [batch for batch, _ in results], totals
+
+
+def _rows(
+    config: Config, earlier: Sequence[dict[str, Any]], totals: online.Totals, interval: int, seconds: float
+) -> list[dict[str, Any]]:
+    settings = config.settings()
+    before = earlier[-len(settings) :] or [{"total_reward": 0.0, "episodes": 0}] * len(settings)
+    steps = interval * config.interval
+    first = 1 if config.updated == "all" else config.options().window
+    rows = []
+    for index, (rate, exploration, seed) in enumerate(settings):
+        reward = float(totals.reward[index])
+        rows.append(
+            {
+                "updates": max(0, steps - first),
+                "episodes": before[index]["episodes"] + int(totals.episodes[index]),
+                "steps": steps,
+                "seconds": round(seconds, 3),
+                "reward": reward,
+                "total_reward": before[index]["total_reward"] + reward,
+                "entropy": round(float(totals.entropy[index]) / config.interval, 6),
+                "critic_error": round(float(np.sqrt(totals.squared_error[index] / config.interval)), 6),
+                "learning_rate": rate,
+                "exploration": exploration,
+                "seed": seed,
+            }
+        )
+    return rows
+
+
+def read_rows(path: records.Path) -> list[dict[str, Any]]:
+    """The rows of a metrics file, as numbers."""
+    whole = ("updates", "episodes", "steps", "seed")
+    return [
+        {name: int(text) if name in whole else float(text) for name, text in row.items()}
+        for row in records.read_csv(path)
+    ]
+
+
+def _title(config: Config) -> str:
+    name = config.environment.replace("_", " ")
+    rates = ", ".join(f"{rate:g}" for rate in config.learning_rates)
+    return f"{name}: {config.learner}, common mode {config.common_mode}, learning rate {rates}"

@@ -1,0 +1,136 @@
+"""The single-agent experiment: its rows, its resume to the bit, its independence of devices."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from pohp_neurd.experiment import checkpoint, single_agent
+
+CONFIG = single_agent.Config(
+    explorations=(0.0, 1.0),
+    learning_rates=(0.001,),
+    seeds=2,
+    num_steps=240,
+    interval=40,
+    checkpoint_every=2,
+    width=8,
+)
+
+
+def timeless(rows):
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def newest(folder, config):
+    """The arrays of the newest checkpoint, by its own description."""
+    step = checkpoint.steps(folder / "checkpoints")[-1]
+    with np.load(folder / "checkpoints" / f"step_{step:09d}.npz") as file:
+        return step, [file[name] for name in sorted(file.files)]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    return folder, single_agent.run(CONFIG, folder)
+
+
+def test_a_run_leaves_its_files(finished):
+    folder, figures = finished
+    assert {path.name for path in folder.iterdir()} == {
+        "config.json",
+        "metrics.csv",
+        "checkpoints",
+        "curve.png",
+    }
+    rows = single_agent.read_rows(folder / "metrics.csv")
+    assert len(rows) == 6 * 4
+    assert list(rows[0]) == list(single_agent.COLUMNS)
+    for setting in CONFIG.settings():
+        here = [r for r in rows if (r["learning_rate"], r["exploration"], r["seed"]) == setting]
+        assert [row["steps"] for row in here] == [40, 80, 120, 160, 200, 240]
+        assert [row["updates"] for row in here] == [8, 48, 88, 128, 168, 208]
+        assert here[-1]["total_reward"] == sum(row["reward"] for row in here) <= 0
+    assert figures["steps"] == 240
+    assert [s["exploration"] for s in figures["settings"]] == [0.0, 1.0]
+    totals = [row["total_reward"] for row in rows if row["steps"] == 240 and row["exploration"] == 1.0]
+    assert figures["settings"][1]["total_reward_mean"] == np.mean(totals)
+    json.dumps(figures)
+
+
+def test_a_resumed_run_is_the_same_to_the_bit(finished, tmp_path):
+    folder = tmp_path / "cut"
+    single_agent.run(CONFIG, folder, stop_after=3)
+    assert checkpoint.steps(folder / "checkpoints") == [80, 120]
+    # Rows that were written after the newest whole checkpoint must not appear twice.
+    newest_file = folder / "checkpoints" / "step_000000120.npz"
+    newest_file.write_bytes(newest_file.read_bytes()[:100])
+    single_agent.run(CONFIG, folder, resume=True)
+    whole, cut = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], folder))
+    assert timeless(whole) == timeless(cut)
+    (step, left), (other, right) = newest(finished[0], CONFIG), newest(folder, CONFIG)
+    assert step == other == 240
+    for one, two in zip(left, right, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_finished_run_can_be_resumed_to_no_effect(finished):
+    folder, figures = finished
+    again = single_agent.run(CONFIG, folder, resume=True)
+    assert again == figures
+
+
+def test_seeds_and_settings_do_not_depend_on_what_runs_beside_them(finished, tmp_path):
+    config = dataclasses.replace(CONFIG, explorations=(1.0,), seeds=1, first_seed=1)
+    single_agent.run(config, tmp_path / "alone")
+    alone = single_agent.read_rows(tmp_path / "alone" / "metrics.csv")
+    beside = [
+        row
+        for row in single_agent.read_rows(finished[0] / "metrics.csv")
+        if (row["exploration"], row["seed"]) == (1.0, 1)
+    ]
+    assert timeless(alone) == timeless(beside)
+
+
+def test_devices_change_nothing(finished, tmp_path):
+    """The same device twice stands for two: what is dealt out and gathered is the same."""
+    single_agent.run(CONFIG, tmp_path / "two", devices=[jax.devices()[0]] * 2)
+    one, two = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], tmp_path / "two"))
+    assert timeless(one) == timeless(two)
+    for left, right in zip(newest(finished[0], CONFIG)[1], newest(tmp_path / "two", CONFIG)[1], strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_another_configuration_is_not_resumed(finished):
+    other = dataclasses.replace(CONFIG, learning_rates=(0.002,))
+    with pytest.raises(ValueError, match=r"learning_rates was \[0.001\] and is now \[0.002\]"):
+        single_agent.run(other, finished[0], resume=True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("environment", "pong", "environment must be one of catch, cart_pole, but is 'pong'."),
+        ("learner", "ppo", "learner must be one of spg, neurd, neurd_cix, but is 'ppo'."),
+        ("explorations", (1.5,), r"exploration must lie in \[0, 1\], but is 1.5."),
+        ("explorations", (), "explorations must hold at least one number, but is empty."),
+        ("learning_rates", (0.1, 0.1), "learning_rates must differ, but are 0.1, 0.1."),
+        ("learning_rates", (0.0,), "learning_rate must be a finite number above 0, but is 0."),
+        ("seeds", 0, "seeds must be at least 1, but is 0."),
+        ("num_steps", 1_500, "num_steps must be a multiple of interval, but 1500 is none of 1000."),
+        ("horizon", 0, "horizon must be at least 1, or None, but is 0."),
+        ("epsilon", -1.0, "epsilon must be a finite number above 0, but is -1."),
+        ("first_seed", -1, "first_seed must be a finite number of at least 0, but is -1."),
+    ],
+)
+def test_wrong_configurations_are_refused(field, value, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        single_agent.Config(**{field: value})
+
+
+def test_cores_are_checked():
+    assert single_agent.cores(None) >= 1
+    with pytest.raises(ValueError, match="cores must be between 1 and"):
+        single_agent.cores(0)

@@ -1,0 +1,109 @@
+"""Cart pole beside Gymnasium's classic CartPole, and the paper's rewards."""
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pohp_neurd.games import cart_pole
+
+from pohp_neurd import process
+
+
+@pytest.mark.parametrize("world", [cart_pole.CartPole(), cart_pole.CartPole(horizon=30)], ids=str)
+def test_it_is_a_process(world):
+    process.check_process(world)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_it_steps_in_lock_step_with_gymnasium(dtype, tolerance):
+    """100 random action sequences, each to the fall; the paper's reward is Sutton and Barto's.
+
+    The tolerance is absolute, and relative to the largest value that each number took in the episode. An upright
+    pole is unstable: it multiplies every rounding by e in 12 steps, so beyond 60 steps, which few episodes of
+    random play reach, the tolerance is ten times as large.
+    """
+    environment = gymnasium.make("CartPole-v1", sutton_barto_reward=True).unwrapped
+    with jax.enable_x64(dtype == "float64"):
+        advance = jax.jit(cart_pole.advance)
+        for episode in range(100):
+            rng = np.random.default_rng(episode)
+            environment.reset(seed=episode)
+            # One start for both: what float32 cannot hold of it is no matter of the physics.
+            environment.state = environment.state.astype(dtype).astype(np.float64)
+            cart = cart_pole.Cart(*(jnp.asarray(number, dtype) for number in environment.state))
+            actions: list[int] = []
+            largest = np.abs(environment.state)
+            terminated = False
+            while not terminated:
+                actions.append(int(rng.integers(2)))
+                _, reward, terminated, _, _ = environment.step(actions[-1])
+                cart = advance(cart, jnp.asarray(actions[-1], jnp.int32))
+                played = f"seed {episode}, actions {actions}"
+                ours = np.array([np.asarray(number) for number in cart])
+                assert ours.dtype == dtype
+                largest = np.maximum(largest, np.abs(environment.state))
+                bound = (1 if len(actions) <= 60 else 10) * tolerance * (1 + largest)
+                assert np.all(np.abs(ours - environment.state) <= bound), played
+                assert bool(cart_pole.has_fallen(cart)) == terminated, played
+                assert -float(cart_pole.has_fallen(cart)) == reward, played
+
+
+def test_a_fall_costs_one_and_the_pole_stands_again():
+    world = cart_pole.CartPole()
+    apply = jax.jit(lambda history, key: world.apply(history, jnp.int32(1), key=key))
+    history = world.initial(key=jax.random.key(0))
+    falls = 0
+    for step in range(60):
+        expected = cart_pole.advance(history.cart, jnp.int32(1))
+        history = apply(history, jax.random.key(step))
+        fell = bool(cart_pole.has_fallen(expected))
+        assert float(world.reward(history)[0]) == -float(fell)
+        assert float(world.continuation(history)) == 1.0
+        falls += fell
+        if fell:
+            assert np.all(np.abs(np.asarray(history.cart)) <= 0.05)
+        else:
+            np.testing.assert_allclose(np.asarray(history.cart), np.asarray(expected), rtol=1e-6)
+    assert falls >= 3  # pushed to one side, a pole falls within about ten steps
+
+
+def test_an_episode_ends_at_a_fall_or_at_the_horizon():
+    world = cart_pole.CartPole(horizon=30)
+    history = world.initial(key=jax.random.key(0))
+    lengths = 0
+    while float(world.continuation(history)) > 0:
+        history = world.apply(history, jnp.int32(1), key=jax.random.key(1))
+        lengths += 1
+    assert lengths < 30
+    assert float(world.reward(history)[0]) == -1.0
+    short = cart_pole.CartPole(horizon=3)
+    history = short.initial(key=jax.random.key(0))
+    for _ in range(3):
+        history = short.apply(history, jnp.int32(1), key=jax.random.key(1))
+    assert float(short.continuation(history)) == 0.0
+    assert float(short.reward(history)[0]) == 0.0
+
+
+def test_starts_are_uniform():
+    """4 · 4,000 numbers: mean 0 and variance 0.1² / 12 within 5 sigma."""
+    world = cart_pole.CartPole()
+    keys = jax.random.split(jax.random.key(0), 4_000)
+    starts = np.asarray(jax.vmap(lambda key: world.observation(world.initial(key=key)))(keys)).ravel()
+    variance = 0.1**2 / 12
+    assert np.abs(starts).max() <= 0.05
+    assert abs(starts.mean()) < 5 * np.sqrt(variance / starts.size)
+    fourth = 0.05**4 / 5
+    assert abs(starts.var() - variance) < 5 * np.sqrt((fourth - variance**2) / starts.size)
+
+
+@pytest.mark.parametrize(("angle", "pole"), [(0.0, "|"), (0.15, "/"), (-0.15, "\\")])
+def test_it_renders(angle, pole):
+    picture = cart_pole.render(cart_pole.Cart(2.4, 0.0, angle, 0.0))
+    assert pole in picture.splitlines()[0].strip("|") + ("|" if angle == 0 else "")
+    assert picture.splitlines()[1].endswith("#|")
+
+
+def test_a_wrong_horizon_is_refused():
+    with pytest.raises(ValueError, match="horizon must be at least 1, or None, but is 0"):
+        cart_pole.CartPole(horizon=0)

@@ -1,0 +1,67 @@
+"""The script, called in-process with tiny flags."""
+
+import importlib.util
+import json
+import pathlib
+
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_single_agent.py"
+TINY = {"num_steps": 80, "interval": 40, "seeds": 1, "width": 8, "checkpoint_every": 1}
+
+
+@pytest.fixture(scope="module")
+def script():
+    known = set(flags.FLAGS)
+    spec = importlib.util.spec_from_file_location("train_single_agent", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    for name in set(flags.FLAGS) - known:
+        delattr(flags.FLAGS, name)
+
+
+@pytest.fixture
+def call(script, tmp_path, capsys, monkeypatch):
+    # The number of host devices is fixed once JAX runs, as it does in a test session.
+    monkeypatch.setattr(script.jax.config, "update", lambda name, value: None)
+
+    def run(*arguments):
+        given = [f"--{name}={value}" for name, value in TINY.items()]
+        with flagsaver.flagsaver():
+            rest = script._parse(["script", *given, f"--output={tmp_path / 'run'}", *arguments])
+            script.main(rest)
+        return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    return run
+
+
+def test_it_trains_and_resumes(call, tmp_path):
+    figures = call("--environment=cart_pole", "--exploration=0,0.5", "--learner=neurd_cix")
+    assert figures["steps"] == 80
+    assert [setting["exploration"] for setting in figures["settings"]] == [0.0, 0.5]
+    assert (tmp_path / "run" / "curve.png").stat().st_size > 1_000
+    assert call("--environment=cart_pole", "--exploration=0,0.5", "--resume") == figures
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--learner=foo"], "learner must be one of spg, neurd, neurd_cix, but is 'foo'."),
+        (["--exploration=2"], "exploration must lie in [0, 1], but is 2."),
+        (["--learning_rate=fast"], "could not convert string to float: 'fast'"),
+        (["--seeds=many"], "flag --seeds=many: invalid literal"),
+        (["--sseeds=1"], "Unknown command line flag 'sseeds'"),
+        (["--horizon=0"], "horizon must be at least 1, or None, but is 0."),
+        (["--cores=0"], "cores must be between 1 and"),
+        (["--resume"], "there is no run to resume in"),
+    ],
+)
+def test_bad_flags_fail_with_one_sentence_before_any_work(call, tmp_path, capsys, arguments, sentence):
+    with pytest.raises(SystemExit) as caught:
+        call(*arguments)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith(sentence)
+    assert not (tmp_path / "run").exists()
