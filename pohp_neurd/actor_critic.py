@@ -16,12 +16,19 @@ from jaxtyping import Float, Int
 from pohp_neurd import adam, learners, neural, policy, types
 
 
+class Outputs(NamedTuple):
+    """What a network says of a batch of agent states."""
+
+    logits: Float[Array, "B A"]
+    value: Float[Array, "B"]
+
+
 class ActorCritic(NamedTuple):
     """A network with its optimizer."""
 
     init: Callable[..., Any]
     """(*, key) -> state."""
-    outputs: Callable[[Any, Any], policy.Output]
+    outputs: Callable[[Any, Any], Outputs]
     """(state, agent states with a leading axis) -> logits and values with that axis."""
     update: Callable[[Any, learners.Decision], Any]
     """(state, decisions with a leading axis) -> state after one update."""
@@ -55,7 +62,7 @@ def dense(
     )
     return ActorCritic(
         init=lambda *, key: learner.init(model.init(key=key)),
-        outputs=lambda state, states: jax.vmap(model.apply, in_axes=(None, 0))(state.parameters, states),
+        outputs=lambda state, states: _outputs(model.apply, state.parameters, states),
         update=lambda state, decisions: learner.update(state, decisions)[0],
         parameters=lambda state: state.parameters,
     )
@@ -104,15 +111,15 @@ def sparse(
         moments, counts = jnp.zeros_like(rows), jnp.zeros(observation_size, jnp.int32)
         return Sparse(learner.init({**parameters, "input": rows[:0]}), rows, moments, counts)
 
-    def outputs(state: Sparse, active: Int[Array, "1 k"]) -> policy.Output:
+    def outputs(state: Sparse, active: Int[Array, "1 k"]) -> Outputs:
         parameters = {**state.learner.parameters, "input": _gather(state.rows, active[0])}
         features = jnp.ones(active.shape, state.rows.dtype)
-        return jax.vmap(_split_apply, in_axes=(None, 0))(parameters, features)
+        return _outputs(_split_apply, parameters, features)
 
     def update(state: Sparse, decisions: learners.Decision) -> Sparse:
         active = decisions.agent_state[0]
         before = state.learner
-        count = before.optimizer.count
+        count = before.optimizer.updates
         idle = adam.idle_decay(count - state.row_counts[active], optimizer.decay, state.rows.dtype)
         loaded = before._replace(
             parameters={**before.parameters, "input": _gather(state.rows, active)},
@@ -130,7 +137,7 @@ def sparse(
         unloaded = after._replace(
             parameters={**after.parameters, "input": rows[:0]},
             optimizer=adam.State(
-                after.optimizer.count, {**after.optimizer.second_moment, "input": moments[:0]}
+                after.optimizer.updates, {**after.optimizer.second_moment, "input": moments[:0]}
             ),
         )
         return Sparse(
@@ -173,8 +180,16 @@ def join(parameters: dict[str, Array]) -> types.Parameters:
     }
 
 
-def _split_apply(parameters: dict[str, Array], features: Float[Array, "k"]) -> policy.Output:
+def _outputs(apply: policy.Apply, parameters: types.Parameters, states: Any) -> Outputs:
+    output = jax.vmap(apply, in_axes=(None, 0))(parameters, states)
+    if output.value is None:
+        raise ValueError("an actor-critic needs a model with a critic.")
+    return Outputs(output.logits, output.value)
+
+
+def _split_apply(parameters: types.Parameters, agent_state: Float[Array, "k"]) -> policy.Output:
     """What `neural.network` computes, from split parameters."""
+    features = agent_state
     hidden = jax.nn.relu(features @ parameters["input"][:, 0] + parameters["bias_0"])
     past = features @ parameters["input"][:, 1]
     units = jax.nn.relu(hidden @ parameters["hidden"] + past + parameters["bias_1"])

@@ -18,7 +18,7 @@ from pohp_neurd import checks, types
 class State(NamedTuple):
     """What must persist between updates."""
 
-    count: Int[Array, ""]
+    updates: Int[Array, ""]
     second_moment: Any
     """ν, shaped as the parameters."""
 
@@ -40,7 +40,7 @@ def adam_without_momentum(
 
     def update(gradient: Any, state: State, parameters: Any = None) -> tuple[Any, State]:
         del parameters
-        count = state.count + 1
+        count = state.updates + 1
         moment = jax.tree.map(lambda v, g: decay * v + (1 - decay) * g * g, state.second_moment, gradient)
         # Nothing, but made of all gradients: no parameter can be written before the last gradient is known.
         # Without this order XLA copies the weights that backpropagation still reads, at every update.

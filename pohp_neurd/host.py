@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import actor_critic, checks, learners, neural, online
+from pohp_neurd import actor_critic, checks, learners, lifetimes, neural, online
 
 
 class Arrival(NamedTuple):
@@ -149,12 +149,12 @@ def train(
         )
 
     def step(state: online.State, moment: online.Moment) -> tuple[online.State, jax.Array]:
-        state, action = agent.act(state, moment, key=online.step_keys(key, state.time)[0])
+        state, action = agent.act(state, moment, key=lifetimes.step_keys(key, state.time)[0])
         return agent.learn(state)[0], action
 
     compiled = jax.jit(step, donate_argnums=0)
     arrival = environment.reset()
-    state = jax.jit(agent.init)(moment(arrival), key=online.birth_keys(key)[0])
+    state = jax.jit(agent.init)(moment(arrival), key=lifetimes.birth_keys(key)[0])
     rewards, actions = np.zeros(num_steps, np.float32), np.zeros(num_steps, np.int32)
     for index in range(num_steps):
         state, action = compiled(state, moment(arrival))

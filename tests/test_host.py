@@ -9,7 +9,7 @@ import pytest
 from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 
-from pohp_neurd import host, online
+from pohp_neurd import host, lifetimes, online
 
 OPTIONS = online.Options("neurd_cix", common_mode="dropped", window=4)
 SETTINGS = {"learning_rate": 1e-3, "exploration": 0.5, "torso": (8, 8)}
@@ -56,7 +56,7 @@ def test_gymnasium_cart_pole_is_played_and_learnt_from():
 def test_the_host_loop_and_the_scan_are_one_agent():
     """Cart pole stepped on the host, with the keys of the life inside jit: same actions, same parameters."""
     world = cart_pole.CartPole()
-    agent = online.paper_agent(world, OPTIONS, **SETTINGS)
+    agent = lifetimes.paper_agent(world, OPTIONS, **SETTINGS)
     key = jax.random.key(0)
     steps = 60
 
@@ -64,12 +64,12 @@ def test_the_host_loop_and_the_scan_are_one_agent():
         num_actions, observation_size = 2, 4
 
         def reset(self):
-            self.history = world.initial(key=online.birth_keys(key)[1])
+            self.history = world.initial(key=lifetimes.birth_keys(key)[1])
             self.time = 0
             return self.arrival(0.0)
 
         def step(self, action):
-            reply_key = online.step_keys(key, self.time)[1]
+            reply_key = lifetimes.step_keys(key, self.time)[1]
             self.history = world.apply(self.history, jnp.int32(action), key=reply_key)
             self.time += 1
             return self.arrival(float(world.reward(self.history)[0]))
@@ -77,10 +77,10 @@ def test_the_host_loop_and_the_scan_are_one_agent():
         def arrival(self, reward):
             return host.Arrival(np.asarray(world.observation(self.history)), reward, 1.0)
 
-    life = online.begin(world, agent, world.observation, key=key)
-    life, totals = jax.jit(lambda life: online.live(world, agent, world.observation, life, steps, key=key))(
-        life
-    )
+    life = lifetimes.begin(world, agent, world.observation, key=key)
+    life, totals = jax.jit(
+        lambda life: lifetimes.live(world, agent, world.observation, life, steps, key=key)
+    )(life)
     played = host.train(OnHost(), OPTIONS, steps, **SETTINGS)
     assert float(totals.reward) == played.rewards.sum()
     np.testing.assert_array_equal(life.agent.window.action, played.actions[-len(life.agent.window.action) :])

@@ -15,6 +15,7 @@ import zipfile
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pohp_neurd.experiment import records
@@ -63,8 +64,8 @@ def save(directory: records.Path, step: int, tree: Any, *, keep: int = 2) -> Non
         },
     )
     for old in sorted(steps(folder), reverse=True)[keep:]:
-        for path in reversed(_files(folder, old)):
-            path.unlink(missing_ok=True)
+        for file in reversed(_files(folder, old)):
+            file.unlink(missing_ok=True)
 
 
 def steps(directory: records.Path) -> list[int]:
@@ -132,7 +133,9 @@ def _rebuild(
             f"checkpoint {step} in {folder} holds {len(leaves)} arrays where {len(expected)} were expected."
         )
     restored = [
-        jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf)) if _is_key(leaf) else array
+        jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(leaf))
+        if _is_key(leaf)
+        else array
         for leaf, (_, array) in zip(jax.tree.leaves(like), leaves, strict=True)
     ]
     return jax.tree.unflatten(jax.tree.structure(like), restored)

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 import tqdm
 
-from pohp_neurd import checks, online, process
+from pohp_neurd import checks, lifetimes, online, process
 from pohp_neurd.experiment import checkpoint, records, run_folder
 from pohp_neurd.experiment.plot import learning_curve
 from pohp_neurd.games import cart_pole, catch
@@ -103,10 +103,10 @@ class Config:
             return catch.Catch(horizon=self.horizon)
         return cart_pole.CartPole(horizon=self.horizon)
 
-    def runs(self) -> online.Runs:
+    def runs(self) -> lifetimes.Runs:
         """Every learning rate with every exploration and every seed, the seeds innermost."""
         rates, explorations, seeds = zip(*self.settings(), strict=True)
-        return online.Runs(
+        return lifetimes.Runs(
             np.array(seeds, np.int32), np.array(rates, np.float32), np.array(explorations, np.float32)
         )
 
@@ -223,37 +223,37 @@ class _Lanes:
             for s, device in zip(self._slices, self._devices, strict=True)
         ]
         begin = functools.partial(
-            online.begin_all, config.world(), config.options(), torso=(config.width, config.width)
+            lifetimes.begin_all, config.world(), config.options(), torso=(config.width, config.width)
         )
         self._begin = jax.jit(begin, compiler_options=ONE_THREAD)
 
-        def live(runs: online.Runs, lives: online.Life) -> tuple[online.Life, online.Totals]:
+        def live(runs: lifetimes.Runs, lives: lifetimes.Life) -> tuple[lifetimes.Life, lifetimes.Totals]:
             torso = (config.width, config.width)
-            return online.live_all(
+            return lifetimes.live_all(
                 config.world(), config.options(), runs, lives, config.interval, torso=torso
             )
 
         self._live = jax.jit(live, donate_argnums=1, compiler_options=ONE_THREAD)
 
-    def begin(self) -> list[online.Life]:
+    def begin(self) -> list[lifetimes.Life]:
         """New lives, one batch on each device."""
         return [self._begin(runs) for runs in self._runs]
 
-    def gather(self, lives: list[online.Life]) -> online.Life:
+    def gather(self, lives: list[lifetimes.Life]) -> lifetimes.Life:
         """All lives along one axis of runs, on the host: the same however many devices there are."""
         return jax.tree.map(lambda *parts: np.concatenate(parts), *lives)
 
-    def place(self, lives: online.Life) -> list[online.Life]:
+    def place(self, lives: lifetimes.Life) -> list[lifetimes.Life]:
         """Gathered lives, back on their devices."""
         return [
             jax.device_put(jax.tree.map(lambda leaf, s=s: leaf[s], lives), device)
             for s, device in zip(self._slices, self._devices, strict=True)
         ]
 
-    def advance(self, lives: list[online.Life]) -> tuple[list[online.Life], online.Totals]:
+    def advance(self, lives: list[lifetimes.Life]) -> tuple[list[lifetimes.Life], lifetimes.Totals]:
         """All lives an interval later, and its totals along one axis of runs."""
 
-        def one(runs: online.Runs, batch: online.Life) -> Any:
+        def one(runs: lifetimes.Runs, batch: lifetimes.Life) -> Any:
             return jax.block_until_ready(self._live(runs, batch))
 
         # One thread for each device: a call on the host's devices returns only when it is done.
@@ -264,7 +264,7 @@ class _Lanes:
 
 
 def _rows(
-    config: Config, earlier: Sequence[dict[str, Any]], totals: online.Totals, interval: int, seconds: float
+    config: Config, earlier: Sequence[dict[str, Any]], totals: lifetimes.Totals, interval: int, seconds: float
 ) -> list[dict[str, Any]]:
     settings = config.settings()
     before = earlier[-len(settings) :] or [{"total_reward": 0.0, "episodes": 0}] * len(settings)

@@ -19,9 +19,9 @@ def test_it_is_a_process(world):
 def test_it_steps_in_lock_step_with_gymnasium(dtype, tolerance):
     """100 random action sequences, each to the fall; the paper's reward is Sutton and Barto's.
 
-    The tolerance is absolute, and relative to the largest value that each number took in the episode. An upright
-    pole is unstable: it multiplies every rounding by e in 12 steps, so beyond 60 steps, which few episodes of
-    random play reach, the tolerance is ten times as large.
+    The tolerance is absolute, and relative to the largest value that each number took in the episode. An
+    upright pole is unstable: it multiplies every rounding by e in 12 steps, so beyond 60 steps, which few
+    episodes of random play reach, the tolerance is ten times as large.
     """
     environment = gymnasium.make("CartPole-v1", sutton_barto_reward=True).unwrapped
     with jax.enable_x64(dtype == "float64"):
