@@ -13,46 +13,73 @@ from jaxtyping import Float
 
 from pohp_neurd import sequence_form
 
-Levels = list[Float[Array, "_ A"]]
-"""A number for each sequence of an agent, level by level."""
+Rectangles = list[list[Float[Array, "_ _"]]]
+"""A number for each slot of an agent: level by level, and rectangle by rectangle within a level."""
 
 
 class Profile(NamedTuple):
     """How all agents act, agent by agent."""
 
-    rows: list[Levels]
-    """The policy's rows."""
-    plans: list[Levels]
-    """Realization plans: the probability of the agent's own actions up to and including each sequence."""
-    flat: list[Float[Array, "_"]]
-    """The same in a row, with the empty sequence first."""
+    rows: list[Rectangles]
+    """The policy."""
+    plans: list[Float[Array, "_"]]
+    """Realization plans: the probability of the agent's own actions up to and including each sequence,
+    the empty one first."""
 
 
 class AgentValues(NamedTuple):
     """What an agent gets."""
 
     value: Float[Array, ""]
-    action_values: Levels
+    action_values: Rectangles
     """Counterfactual: times the probability with which chance and the others let the sequence happen."""
 
 
-def profile(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Profile:
-    """The realization plans of `policy`, from every agent's first turns to its last."""
-    if form.row is not None:
-        policy = policy[form.row]
-    rows: list[Levels] = []
-    plans: list[Levels] = []
-    flat, start = [], 0
-    for agent in form.agents:
-        rows.append([])
-        plans.append([])
-        for level in agent.levels:
-            rows[-1].append(policy[start : start + level.source.shape[0]])
-            start += level.source.shape[0]
-            above = plans[-1][-1].reshape(-1)[level.parent][:, None] if plans[-1] else 1.0
-            plans[-1].append(rows[-1][-1] * above)
-        flat.append(jnp.concatenate([jnp.ones(1, policy.dtype), *[plan.reshape(-1) for plan in plans[-1]]]))
-    return Profile(rows, plans, flat)
+def slots(form: sequence_form.SequenceForm, table: Float[Array, "S A"]) -> list[Float[Array, "_"]]:
+    """The entries of a policy table as each agent's slots; 0 for padding."""
+    flat = table.reshape(-1)
+    return [jnp.where(agent.entry >= 0, flat[agent.entry], 0.0) for agent in form.agents]
+
+
+def table(form: sequence_form.SequenceForm, values: list[Float[Array, "_"]]) -> Float[Array, "S A"]:
+    """The inverse of `slots`: all agents' slots as a table; 0 at illegal actions."""
+    if form.slot is None:
+        raise ValueError("several recall states share a row of the table: this needs perfect recall.")
+    return jnp.where(form.slot >= 0, jnp.concatenate(values)[form.slot], 0.0)
+
+
+def flat(values: Rectangles, dtype: jnp.dtype) -> Float[Array, "_"]:
+    """All rectangles of an agent in a row."""
+    return jnp.concatenate([jnp.zeros(0, dtype), *[piece.reshape(-1) for level in values for piece in level]])
+
+
+def rectangles(agent: sequence_form.AgentForm, values: Float[Array, "slots"]) -> Rectangles:
+    """An agent's slots, cut into its rectangles."""
+    pieces: Rectangles = []
+    start = 0
+    for level in agent.levels:
+        pieces.append([])
+        for source in level.sources:
+            pieces[-1].append(values[start : start + source.size].reshape(source.shape))
+            start += source.size
+    return pieces
+
+
+def profile(form: sequence_form.SequenceForm, policy: list[Float[Array, "_"]]) -> Profile:
+    """The realization plans of a policy in slots, from every agent's first turns to its last."""
+    rows, plans = [], []
+    for agent, chances in zip(form.agents, policy, strict=True):
+        rows.append(rectangles(agent, chances))
+        plan = [jnp.ones(1, chances.dtype)]
+        for level, pieces in zip(agent.levels, rows[-1], strict=True):
+            above = plan[-1][level.parent] if len(plan) > 1 else jnp.ones(level.parent.shape, chances.dtype)
+            start, products = 0, []
+            for piece in pieces:
+                products.append((piece * above[start : start + len(piece), None]).reshape(-1))
+                start += len(piece)
+            plan.append(jnp.concatenate(products))
+        plans.append(jnp.concatenate(plan))
+    return Profile(rows, plans)
 
 
 class Rewards(NamedTuple):
@@ -66,8 +93,8 @@ class Rewards(NamedTuple):
 
 def rewards(form: sequence_form.SequenceForm, acting: Profile, agent: int) -> Rewards:
     """The sums over all rewards, which every other quantity of the agent starts from."""
-    others = [plan for other, plan in enumerate(acting.flat) if other != agent]
-    dtype = acting.flat[agent].dtype
+    others = [plan for other, plan in enumerate(acting.plans) if other != agent]
+    dtype = acting.plans[agent].dtype
     at_root = jnp.sum(_sum(form.agents[agent].at_root, others, dtype))
     return Rewards(at_root, [_sum(level.rewards, others, dtype) for level in form.agents[agent].levels])
 
@@ -76,32 +103,33 @@ def sweep(
     form: sequence_form.SequenceForm,
     gained: Rewards,
     agent: int,
-    choose: Callable[[int, Float[Array, "n A"]], Float[Array, "n"]],
+    choose: Callable[[int, int, Float[Array, "n width"]], Float[Array, "n"]],
     *,
     illegal: float,
 ) -> AgentValues:
     """The agent's values from its last turns back to its first.
 
-    `choose(depth, action values)` makes the value of a level's states: a maximum for a best response, a
-    mean for a policy. Actions that are not legal have the value `illegal`.
+    `choose(level, rectangle, action values)` makes the value of a rectangle's states: a maximum for a best
+    response, a mean for a policy. Actions that are not legal have the value `illegal`.
     """
     dtype = gained.at_root.dtype
     values = jnp.zeros(0, dtype)
     constants = jnp.array([0.0, illegal], dtype)  # at NOTHING and ILLEGAL
-    action_values = []
+    action_values: Rectangles = []
     for depth, level in reversed(list(enumerate(form.agents[agent].levels))):
         earned = gained.levels[depth]
         children = _sum(level.children, [values], dtype)
         both = earned[level.both[0]] + children[level.both[1]]
-        sources = jnp.concatenate([constants, earned, children, both])
-        action_values.append(sources[level.source])
-        values = choose(depth, action_values[-1])
+        found = jnp.concatenate([constants, earned, children, both])
+        action_values.append([found[source] for source in level.sources])
+        chosen = [choose(depth, piece, values) for piece, values in enumerate(action_values[-1])]
+        values = jnp.concatenate(chosen)
     return AgentValues(gained.at_root + jnp.sum(values), action_values[::-1])
 
 
 def best_response(form: sequence_form.SequenceForm, gained: Rewards, agent: int) -> AgentValues:
     """The most that the agent can get."""
-    return sweep(form, gained, agent, lambda _, values: jnp.max(values, axis=1), illegal=-jnp.inf)
+    return sweep(form, gained, agent, lambda _, __, values: jnp.max(values, axis=1), illegal=-jnp.inf)
 
 
 def counterfactual_values(
@@ -109,8 +137,8 @@ def counterfactual_values(
 ) -> AgentValues:
     """What the agent gets by its own policy, at every one of its sequences."""
 
-    def mean(depth: int, values: Float[Array, "n A"]) -> Float[Array, "n"]:
-        return jnp.sum(acting.rows[agent][depth] * values, axis=1)
+    def mean(depth: int, piece: int, values: Float[Array, "n width"]) -> Float[Array, "n"]:
+        return jnp.sum(acting.rows[agent][depth][piece] * values, axis=1)
 
     return sweep(form, gained, agent, mean, illegal=0.0)
 
@@ -119,9 +147,12 @@ def expected_return(
     form: sequence_form.SequenceForm, acting: Profile, gained: Rewards, agent: int
 ) -> Float[Array, ""]:
     """What the agent gets by its own policy, without a sweep: its own plan wherever there is a reward."""
-    value = gained.at_root
-    for level, plan, sums in zip(form.agents[agent].levels, acting.plans[agent], gained.levels, strict=True):
-        value = value + jnp.sum(sums * plan.reshape(-1)[level.rewards_owner])
+    value, start = gained.at_root, 1
+    for level, sums in zip(form.agents[agent].levels, gained.levels, strict=True):
+        size = sum(source.size for source in level.sources)
+        plan = acting.plans[agent][start : start + size]
+        value = value + jnp.sum(sums * plan[level.rewards_owner])
+        start += size
     return value
 
 
@@ -134,7 +165,7 @@ class Outcome(NamedTuple):
 
 def outcome(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Outcome:
     """Every agent's expected return and best-response value."""
-    acting = profile(form, policy)
+    acting = profile(form, slots(form, policy))
     expected, best = [], []
     for agent in range(len(form.agents)):
         gained = rewards(form, acting, agent)

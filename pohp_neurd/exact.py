@@ -85,18 +85,18 @@ def best_response(
     form, table = _prepared(tree, policy, index)
     with jax.enable_x64(True):
         value, action_values = _respond(form, table, agent)
-    if index is not None or form.row is not None:
+    if index is not None or form.slot is None:
         return BestResponse(float(value), None)
-    best = np.array(table)
-    chosen = [np.argmax(np.asarray(values), axis=1) for values in action_values]
-    best[tree.states_of(agent)] = np.eye(tree.num_actions)[np.concatenate(chosen or [np.zeros(0, int)])]
+    best, rows = np.array(table), tree.states_of(agent)
+    values = np.where(tree.legal[rows], np.asarray(action_values)[rows], -np.inf)
+    best[rows] = np.eye(tree.num_actions)[np.argmax(values, axis=1)]
     return BestResponse(float(value), best)
 
 
 def counterfactual_action_values(tree: trees.Tree, policy: Policy) -> Float[np.ndarray, "S A"]:
     """q_s(a) times the probability with which chance and the others let s happen: what CFR sums up."""
     form, table = _prepared(tree, policy, None)
-    if form.row is not None:
+    if form.slot is None:
         raise ValueError(f"{tree.name} has no perfect recall, which counterfactual values need.")
     with jax.enable_x64(True):
         return np.asarray(_counterfactual(form, table))
@@ -250,19 +250,26 @@ def _device_legal(tree: trees.Tree, index: agent_state.Index | None) -> Array:
 
 
 @functools.partial(jax.jit, static_argnames="agent")
-def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> evaluation.AgentValues:
-    acting = evaluation.profile(form, policy)
-    return evaluation.best_response(form, evaluation.rewards(form, acting, agent), agent)
+def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> tuple[Array, Array | None]:
+    """The best response's value, and its action values as a table with only the agent's entries filled."""
+    acting = evaluation.profile(form, evaluation.slots(form, policy))
+    found = evaluation.best_response(form, evaluation.rewards(form, acting, agent), agent)
+    if form.slot is None:
+        return found.value, None
+    slots = [jnp.zeros(other.entry.shape, policy.dtype) for other in form.agents]
+    slots[agent] = evaluation.flat(found.action_values, policy.dtype)
+    return found.value, evaluation.table(form, slots)
 
 
 @jax.jit
 def _counterfactual(form: sequence_form.SequenceForm, policy: Array) -> Array:
-    acting = evaluation.profile(form, policy)
-    values = []
+    acting = evaluation.profile(form, evaluation.slots(form, policy))
+    slots = []
     for agent in range(len(form.agents)):
         gained = evaluation.rewards(form, acting, agent)
-        values.extend(evaluation.counterfactual_values(form, acting, gained, agent).action_values)
-    return jnp.concatenate(values)
+        values = evaluation.counterfactual_values(form, acting, gained, agent).action_values
+        slots.append(evaluation.flat(values, policy.dtype))
+    return evaluation.table(form, slots)
 
 
 def _final_returns(tree: trees.Tree) -> Float[np.ndarray, "Z P"]:

@@ -10,7 +10,7 @@ and actions. Where the game has perfect recall, as games should, they are the in
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,20 +38,25 @@ Sums = tuple[Block, ...]
 
 
 class Level(NamedTuple):
-    """All recall states of one agent after the same number of its own decisions."""
+    """All recall states of one agent after the same number of its own decisions, sorted by their width.
+
+    Every state has a slot for each of its legal actions, in rectangles of like width: a game with many
+    actions and few of them legal, such as liar's dice, costs what its legal actions cost.
+    """
 
     parent: Int[Any, "n"]
-    """Their parent sequences' places in the realization plan of the level above."""
+    """Their parent sequences' slots in the level above."""
     rewards: Sums
     """Over the rewards after a sequence and before the next; factors are the other agents' plans."""
     rewards_owner: Int[Any, "t"]
-    """The places of those sequences in this level's plan."""
+    """The slots of those sequences in this level."""
     children: Sums
     """Over the next turns that follow a sequence; the factor is the value of a state one level below."""
     both: tuple[Int[Any, "m"], Int[Any, "m"]]
     """Sequences that have sums of both kinds: their places in the one list and in the other."""
-    source: Int[Any, "n A"]
-    """The place of each action's value among: the two constants, sums of rewards, of children, of both."""
+    sources: tuple[Int[Any, "n width"], ...]
+    """A rectangle each: the places of the actions' values among the two constants, then sums of rewards,
+    of children, of both."""
 
 
 class AgentForm(NamedTuple):
@@ -60,18 +65,20 @@ class AgentForm(NamedTuple):
     levels: tuple[Level, ...]
     at_root: Sums
     """Over the rewards before the agent has ever acted: one group, or none."""
+    entry: Int[Any, "slots"]
+    """For every slot of every level, which entry of the policy table it is; -1 for padding."""
 
 
 class SequenceForm(NamedTuple):
     """All agents' sequences, as a pytree of arrays to be passed through jit.
 
-    Recall states stand agent by agent and level by level; a plan of an agent is 1 for the empty sequence,
-    then all its levels' sequences, each level n states by A actions.
+    A plan of an agent is 1 for the empty sequence, then the slots of all its levels.
     """
 
     agents: tuple[AgentForm, ...]
-    row: Int[Any, "R"] | None
-    """The policy's row at each recall state; None where they are the same."""
+    slot: Int[Any, "S A"] | None
+    """For every entry of the policy table its slot, all agents' slots in a row; -1 at illegal actions.
+    None where several recall states share a row of the table: then a table has no slot of its own."""
 
 
 def build(tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None) -> SequenceForm:
@@ -80,23 +87,24 @@ def build(tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None) ->
     `agent_states` are the policy's rows at every decision, where they are not the information states.
     """
     recall = _recall_states(tree)
+    if agent_states is None:
+        agent_states = tree.information_state
+    row = np.zeros(len(recall.player), np.int64)
+    decisions = recall.at >= 0
+    row[recall.at[decisions]] = agent_states[decisions]
+    if not np.array_equal(row[recall.at[decisions]], agent_states[decisions]):
+        raise ValueError("an agent state must be a function of what its agent has seen and done.")
+    slots = [_slots(tree, recall, row, agent) for agent in range(tree.num_agents)]
     chance = _chance_reach(tree)
-    last = [_last_sequence(tree, recall, agent) for agent in range(tree.num_agents)]
+    last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
     agents = []
     for agent in range(tree.num_agents):
         rows = np.flatnonzero(tree.rewards[:, agent])
         others = [last[other][rows] for other in range(tree.num_agents) if other != agent]
         coefficients = tree.rewards[rows, agent] * chance[rows]
-        agents.append(_agent_form(tree, recall, agent, last[agent][rows], others, coefficients))
-    if agent_states is None:
-        agent_states = tree.information_state
-    row = np.zeros(len(recall.player), np.int32)
-    decisions = recall.at >= 0
-    row[recall.at[decisions]] = agent_states[decisions]
-    if not np.array_equal(row[recall.at[decisions]], agent_states[decisions]):
-        raise ValueError("an agent state must be a function of what its agent has seen and done.")
-    same = np.array_equal(row, np.arange(tree.num_information_states))
-    return SequenceForm(tuple(agents), None if same else row)
+        agents.append(_agent_form(recall, slots[agent], last[agent][rows], others, coefficients))
+    shared = len(np.unique(row)) < len(row)
+    return SequenceForm(tuple(agents), None if shared else _slot_table(tree, slots))
 
 
 class _Recall(NamedTuple):
@@ -157,71 +165,142 @@ def _chance_reach(tree: trees.Tree) -> Float[np.ndarray, "N"]:
     return reach
 
 
-def _last_sequence(tree: trees.Tree, recall: _Recall, agent: int) -> Int[np.ndarray, "N"]:
+class _Rectangle(NamedTuple):
+    """States of one level and one width."""
+
+    states: Int[np.ndarray, "n"]
+    """Recall states."""
+    actions: Int[np.ndarray, "n width"]
+    """Their legal actions; -1 for padding."""
+
+
+class _Slots(NamedTuple):
+    """Where an agent's sequences stand in its plan."""
+
+    levels: list[list[_Rectangle]]
+    offsets: list[int]
+    """The first slot of each level in the plan."""
+    of: Int[np.ndarray, "R A"]
+    """The slot of every recall state and action in its level; -1 where there is none."""
+    entry: Int[np.ndarray, "slots"]
+
+
+def _slots(tree: trees.Tree, recall: _Recall, row: Int[np.ndarray, "R"], agent: int) -> _Slots:
+    first, stop = np.searchsorted(recall.player, [agent, agent + 1])
+    levels, offsets, entries = [], [], []
+    of = np.full((len(recall.player), tree.num_actions), -1, np.int32)
+    plan = 1
+    for depth in range(int(recall.level[first:stop].max(initial=-1)) + 1):
+        states = first + np.flatnonzero(recall.level[first:stop] == depth)
+        legal = tree.legal[recall.information_state[states]]
+        rectangles, within = [], 0
+        for chosen, width in _widths(legal.sum(axis=1)):
+            # The positions of the legal actions, in order, then padding.
+            ranks = np.argsort(~legal[chosen], axis=1, kind="stable")[:, :width]
+            actions = np.where(np.take_along_axis(legal[chosen], ranks, axis=1), ranks, -1)
+            place = within + np.arange(actions.size).reshape(actions.shape)
+            real = actions >= 0
+            of[np.repeat(states[chosen], real.sum(axis=1)), actions[real]] = place[real]
+            entry = row[states[chosen]][:, None] * tree.num_actions + actions
+            entries.append(np.where(real, entry, -1).reshape(-1))
+            rectangles.append(_Rectangle(states[chosen], actions))
+            within += actions.size
+        levels.append(rectangles)
+        offsets.append(plan)
+        plan += within
+    entry = np.concatenate(entries) if entries else np.zeros(0, np.int64)
+    return _Slots(levels, offsets, of, entry.astype(np.int32))
+
+
+def _slot_table(tree: trees.Tree, slots: list[_Slots]) -> Int[np.ndarray, "S A"]:
+    entries = np.concatenate([agent.entry for agent in slots])
+    table = np.full(tree.legal.size, -1, np.int32)
+    real = entries >= 0
+    table[entries[real]] = np.flatnonzero(real)
+    return table.reshape(tree.legal.shape)
+
+
+def _last_sequence(tree: trees.Tree, recall: _Recall, slots: _Slots, agent: int) -> Int[np.ndarray, "N"]:
     """The place in the agent's plan of the last sequence on the way to each history; 0 for none."""
     before = tree.previous_decision[:, agent]
-    first = int(np.searchsorted(recall.player, agent))
-    place = (recall.at[before] - first) * tree.num_actions + tree.previous_action[:, agent] + 1
-    return np.where(before >= 0, place, 0)
+    acted = np.flatnonzero(before >= 0)
+    state = recall.at[before[acted]]
+    place = np.zeros(tree.num_histories, np.int64)
+    offsets = np.array(slots.offsets or [0])
+    place[acted] = offsets[recall.level[state]] + slots.of[state, tree.previous_action[acted, agent]]
+    return place
 
 
 def _agent_form(
-    tree: trees.Tree,
     recall: _Recall,
-    agent: int,
+    slots: _Slots,
     own: Int[np.ndarray, "Z"],
     others: Sequence[Int[np.ndarray, "Z"]],
     coefficients: Float[np.ndarray, "Z"],
 ) -> AgentForm:
-    num_actions = tree.num_actions
-    first, stop = np.searchsorted(recall.player, [agent, agent + 1])
-    levels = recall.level[first:stop]
-    bounds = first + np.searchsorted(levels, np.arange(levels.max(initial=-1) + 2))
     by_own = np.argsort(own, kind="stable")
     own, coefficients = own[by_own], coefficients[by_own]
     others = [other[by_own] for other in others]
     forms = []
-    for depth in range(len(bounds) - 1):
-        start, end = bounds[depth], bounds[depth + 1]
-        below = bounds[depth + 2] if depth + 2 < len(bounds) else end
-        offset = 1 + (start - first) * num_actions  # of this level in the agent's plan
-        size = (end - start) * num_actions
+    for depth, rectangles in enumerate(slots.levels):
+        states = np.concatenate([rectangle.states for rectangle in rectangles])
+        size = sum(rectangle.actions.size for rectangle in rectangles)
+        offset = slots.offsets[depth]
         inside = slice(*np.searchsorted(own, [offset, offset + size]))
         rewards, rewards_owner = _sums(
             own[inside] - offset, [other[inside] for other in others], coefficients[inside]
         )
-        parents = (recall.parent[end:below] - start) * num_actions + recall.parent_action[end:below]
+        below = slots.levels[depth + 1] if depth + 1 < len(slots.levels) else []
+        next_states = np.concatenate([np.zeros(0, np.int64), *[rectangle.states for rectangle in below]])
+        parents = slots.of[recall.parent[next_states], recall.parent_action[next_states]]
         by_parent = np.argsort(parents, kind="stable")
-        children, children_owner = _sums(parents[by_parent], [by_parent], np.ones(below - end))
-        legal = tree.legal[recall.information_state[start:end]].reshape(-1)
-        source, both = _sources(legal, rewards_owner, children_owner)
-        above = bounds[depth - 1] if depth else 0
-        parent = (recall.parent[start:end] - above) * num_actions + recall.parent_action[start:end]
+        children, children_owner = _sums(parents[by_parent], [by_parent], np.ones(len(parents)))
+        source, both = _sources(rectangles, rewards_owner, children_owner)
+        parent = slots.of[recall.parent[states], recall.parent_action[states]]
         forms.append(
             Level(
-                parent=np.where(recall.parent[start:end] >= 0, parent, 0).astype(np.int32),
+                parent=np.where(recall.parent[states] >= 0, parent, 0).astype(np.int32),
                 rewards=rewards,
                 rewards_owner=rewards_owner.astype(np.int32),
                 children=children,
                 both=both,
-                source=source.reshape(-1, num_actions),
+                sources=source,
             )
         )
     unowned = slice(0, np.searchsorted(own, 1))
     at_root, _ = _sums(own[unowned], [other[unowned] for other in others], coefficients[unowned])
-    return AgentForm(tuple(forms), at_root)
+    return AgentForm(tuple(forms), at_root, slots.entry)
 
 
 def _sources(
-    legal: np.ndarray, rewards_owner: np.ndarray, children_owner: np.ndarray
-) -> tuple[Int[np.ndarray, "sequences"], tuple[np.ndarray, np.ndarray]]:
-    """Where each sequence of a level finds its value, and the sequences that need a sum of sums."""
+    rectangles: list[_Rectangle], rewards_owner: np.ndarray, children_owner: np.ndarray
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, np.ndarray]]:
+    """Where each slot of a level finds its value, and the slots that need a sum of sums."""
+    legal = np.concatenate([rectangle.actions.reshape(-1) >= 0 for rectangle in rectangles])
     source = np.where(legal, NOTHING, ILLEGAL).astype(np.int32)
     source[rewards_owner] = FIRST_SUM + np.arange(len(rewards_owner))
     source[children_owner] = FIRST_SUM + len(rewards_owner) + np.arange(len(children_owner))
     shared, in_rewards, in_children = np.intersect1d(rewards_owner, children_owner, return_indices=True)
     source[shared] = FIRST_SUM + len(rewards_owner) + len(children_owner) + np.arange(len(shared))
-    return source, (in_rewards.astype(np.int32), in_children.astype(np.int32))
+    bounds = np.cumsum([rectangle.actions.size for rectangle in rectangles])[:-1]
+    pieces = [
+        piece.reshape(rectangle.actions.shape)
+        for piece, rectangle in zip(np.split(source, bounds), rectangles, strict=True)
+    ]
+    return tuple(pieces), (in_rewards.astype(np.int32), in_children.astype(np.int32))
+
+
+def _widths(sizes: Int[np.ndarray, "groups"]) -> Iterator[tuple[Int[np.ndarray, "chosen"], int]]:
+    """Groups of like size, with the width of a rectangle that holds them.
+
+    A rectangle for each size wastes nothing, and is taken where there are few sizes; one for each power of
+    two wastes at most half.
+    """
+    few = len(np.unique(sizes)) <= 3
+    classes = sizes if few else np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
+    for kind in np.unique(classes):
+        chosen = np.flatnonzero(classes == kind)
+        yield chosen, int(sizes[chosen].max())
 
 
 def _sums(
@@ -229,14 +308,9 @@ def _sums(
 ) -> tuple[Sums, Int[np.ndarray, "groups"]]:
     """Sums of the entries of each owner, given in the order of owners; and the owners, in their order."""
     owners, starts, sizes = np.unique(owner, return_index=True, return_counts=True)
-    # A block for each power of two wastes at most half; a block for each size wastes nothing, and is
-    # taken where there are few sizes.
-    kinds = np.unique(sizes)
-    widths = sizes if len(kinds) <= 3 else 2 ** np.ceil(np.log2(sizes)).astype(np.int64)
     blocks, order = [], []
-    for width in np.unique(widths):
-        chosen = np.flatnonzero(widths == width)
-        columns = np.arange(min(width, sizes[chosen].max()))
+    for chosen, width in _widths(sizes):
+        columns = np.arange(width)
         inside = columns < sizes[chosen][:, None]
         entries = np.where(inside, starts[chosen][:, None] + columns, starts[chosen][:, None])
         blocks.append(
