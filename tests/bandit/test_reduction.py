@@ -97,10 +97,10 @@ def test_one_state_tabular_neurd_cix_is_hedge_with_cix_step_by_step(exploration)
         hedge = reduction(bandit_learners.hedge(step_size), "cix", schedule)
         model = tabular.table(1, num_arms)
         neurd = learners.learner(model.apply, learners.neurd_cix(schedule), learners.sgd(step_size))
-        update = jax.jit(neurd.update)
+        current, learn, update = jax.jit(hedge.policy), jax.jit(hedge.update), jax.jit(neurd.update)
         state, other = hedge.init(num_arms), neurd.init(model.init(key=jax.random.key(0)))
         for t in range(rounds):
-            policy = np.asarray(hedge.policy(state))
+            policy = np.asarray(current(state))
             theirs = np.asarray(jax.nn.softmax(other.parameters.logits[0]))
             np.testing.assert_allclose(policy, theirs, rtol=1e-11, err_msg=f"round {t}")
             arm = int(random.choice(num_arms, p=policy / policy.sum()))
@@ -112,7 +112,7 @@ def test_one_state_tabular_neurd_cix_is_hedge_with_cix_step_by_step(exploration)
                 probability=jnp.array([policy[arm]]),
                 return_=jnp.array([utility]),
             )
-            state = hedge.update(state, arm, utility)
+            state = learn(state, arm, utility)
             other, _ = update(other, decision)
     # The policy has moved: equality of two uniform policies would show nothing.
     assert policy.max() > 0.35

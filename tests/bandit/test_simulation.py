@@ -40,9 +40,9 @@ def test_runs_are_those_of_a_plain_loop(name, build):
     schedule = exploration.theorem1_exploration(0.8, 3)
     with jax.enable_x64(True):
         player = reduction(learner, "cix", schedule)
-        totals = simulation.simulate(problem, player, [40], 3, key=key)
+        totals = simulation.simulate(problem, player, [25], 2, key=key)
         utilities, received = by_hand(
-            problem, learner, lambda p, e: min(1.0, p + e), lambda t: float(schedule(t)), 40, 3, key
+            problem, learner, lambda p, e: min(1.0, p + e), lambda t: float(schedule(t)), 25, 2, key
         )
     np.testing.assert_allclose(totals.utilities[0], utilities, atol=1e-9)
     np.testing.assert_allclose(totals.received[0], received, atol=1e-9)
