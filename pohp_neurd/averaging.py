@@ -12,5 +12,6 @@ from jaxtyping import Bool, Float
 def average(total: Float[Array, "S A"], legal: Bool[Array, "S A"]) -> Float[Array, "S A"]:
     """The average policy; uniform at states that were never reached."""
     mass = jnp.sum(total, axis=1, keepdims=True)
-    uniform = legal / jnp.maximum(jnp.sum(legal, axis=1, keepdims=True), 1)
-    return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1.0), uniform.astype(total.dtype))
+    allowed = legal.astype(total.dtype)
+    uniform = allowed / jnp.maximum(jnp.sum(allowed, axis=1, keepdims=True), 1.0)
+    return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1.0), uniform)

@@ -7,6 +7,7 @@ counterfactual weights: logits add up counterfactual advantages, which makes it 
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
@@ -83,7 +84,7 @@ def _probabilities(
         cut = evaluation.rectangles(agent, mine)
         rows = [
             [
-                policy.probabilities(piece, source != sequence_form.ILLEGAL)
+                jax.vmap(policy.probabilities)(piece, source != sequence_form.ILLEGAL)
                 for piece, source in zip(pieces, level.sources, strict=True)
             ]
             for pieces, level in zip(cut, agent.levels, strict=True)
