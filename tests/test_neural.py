@@ -10,7 +10,7 @@ from pohp_neurd import neural, policy
 
 
 def test_paper_torso_sizes():
-    parameters = neural.network(50, 3, critic=True).init(key=jax.random.key(0))
+    parameters = jax.eval_shape(neural.network(50, 3, critic=True).init, key=jax.random.key(0))
     shapes = {module: leaves["w"].shape for module, leaves in parameters.items()}
     # The skip connection: the second layer sees the 256 ReLUs and the input beside them.
     assert shapes == {"torso_0": (50, 256), "torso_1": (306, 256), "actor": (256, 3), "critic": (256, 1)}
@@ -20,9 +20,9 @@ def test_paper_torso_sizes():
 def test_output_matches_a_loop(torso):
     with jax.enable_x64(True):
         model = neural.network(6, 2, torso=torso, critic=True)
-        parameters = model.init(key=jax.random.key(3))
+        parameters = jax.jit(model.init)(key=jax.random.key(3))
         features = np.random.default_rng(0).normal(size=6)
-        output = model.apply(parameters, jnp.asarray(features))
+        output = jax.jit(model.apply)(parameters, jnp.asarray(features))
         hidden = features
         for index in range(len(torso)):
             layer = parameters[f"torso_{index}"]
@@ -64,7 +64,7 @@ def test_illegal_actions_get_no_gradient(batch):
 def test_gradient_matches_finite_differences():
     with jax.enable_x64(True):
         model = neural.network(3, 2, torso=(4, 3), critic=True)
-        parameters = model.init(key=jax.random.key(2))
+        parameters = jax.jit(model.init)(key=jax.random.key(2))
         features = jnp.array([0.3, -0.7, 1.1])
 
         def loss(kernel):
@@ -74,7 +74,7 @@ def test_gradient_matches_finite_differences():
 
         kernel = parameters["torso_0"]["w"]
         numeric = oracles.finite_differences(jax.jit(loss), kernel)
-        np.testing.assert_allclose(jax.grad(loss)(kernel), numeric, atol=1e-8)
+        np.testing.assert_allclose(jax.jit(jax.grad(loss))(kernel), numeric, atol=1e-8)
 
 
 def test_same_key_same_parameters():

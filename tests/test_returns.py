@@ -25,10 +25,13 @@ def unchecked():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+compiled = jax.jit(returns.truncated_lambda_returns, static_argnames="steps")
+
+
 def truncated(**options):
     with jax.enable_x64(True):
         arrays = [jnp.asarray(x) for x in (REWARDS, CONTINUATIONS, VALUES)]
-        return np.asarray(returns.truncated_lambda_returns(*arrays, **options))
+        return np.asarray(compiled(*arrays, **options))
 
 
 def test_monte_carlo_by_hand():
@@ -120,10 +123,8 @@ def test_nothing_passes_a_continuation_of_zero():
     changed[2][2] = 99.0  # the value of a terminal history
     with jax.enable_x64(True):
         options = {"steps": 5, "lambda_": 0.9}
-        before = returns.truncated_lambda_returns(
-            *(jnp.asarray(x) for x in (REWARDS, CONTINUATIONS, VALUES)), **options
-        )
-        after = returns.truncated_lambda_returns(*(jnp.asarray(x) for x in changed), **options)
+        before = compiled(*(jnp.asarray(x) for x in (REWARDS, CONTINUATIONS, VALUES)), **options)
+        after = compiled(*(jnp.asarray(x) for x in changed), **options)
     np.testing.assert_array_equal(before[:3], after[:3])
 
 
@@ -135,7 +136,7 @@ def test_perfect_values_are_a_fixed_point():
     with jax.enable_x64(True):
         arrays = [jnp.asarray(x) for x in (REWARDS, CONTINUATIONS, truth[1:])]
         for steps, lambda_ in ((1, 0.3), (4, 0.9), (32, 1.0)):
-            got = returns.truncated_lambda_returns(*arrays, steps=steps, lambda_=lambda_)
+            got = compiled(*arrays, steps=steps, lambda_=lambda_)
             np.testing.assert_allclose(got, truth[:-1], rtol=1e-12)
 
 
@@ -161,7 +162,7 @@ def test_under_vmap_and_in_single_precision():
     def one(rewards, continuations, values):
         return returns.truncated_lambda_returns(rewards, continuations, values, steps=4, lambda_=0.9)
 
-    got = jax.vmap(one)(batch, continuations, values)
+    got = jax.jit(jax.vmap(one))(batch, continuations, values)
     assert got.dtype == jnp.float32
     np.testing.assert_allclose(got[1], 2 * got[0], rtol=1e-6)
     np.testing.assert_allclose(got[0], truncated(steps=4, lambda_=0.9), rtol=1e-5)
