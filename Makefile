@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 train: install
-	$(BIN)/python run_scripts/train_matrix_game.py
+	$(BIN)/python run_scripts/train_matrix_game.py --overwrite
 
 test: install
 	$(BIN)/python -m pytest -q -n 2
