@@ -1,6 +1,6 @@
 """What an agent remembers: update functions u from histories to agent states, and what they are worth.
 
-Pipeline: observation -> **agent state** -> logits (Morrill et al. 2023, Section 2.1). The agent chooses its
+Pipeline: observation -> **agent state** -> logits (Morrill et al. 2022, Section 2.1). The agent chooses its
 update function, not the game. Each is a pair (init, update) that sees the process only through what the
 agent itself sees: its observations and its own actions.
 """

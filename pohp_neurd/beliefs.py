@@ -1,6 +1,6 @@
 """Sweeps over all histories of a tree: reach, realization, beliefs, values, advantages.
 
-The equations of Morrill et al. (2023), Section 2.1, as they stand, for any agent states: imperfect recall and
+The equations of Morrill et al. (2022), Section 2.1, as they stand, for any agent states: imperfect recall and
 absent-mindedness included. `exact` is the door to them for users.
 """
 

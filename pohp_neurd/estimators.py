@@ -1,6 +1,6 @@
 """Estimates of action values and advantages from one sampled action: importance weights, IX, CIX.
 
-Pipeline: return -> **estimate** -> direction. Equations of Morrill et al. (2023): Section 2.2 (implicit
+Pipeline: return -> **estimate** -> direction. Equations of Morrill et al. (2022): Section 2.2 (implicit
 exploration, Kocák et al. 2014) and Section 4, Definition 1 (capped implicit exploration).
 
 Returns must not be positive: then every estimate is at least what it estimates in expectation, and

@@ -1,6 +1,6 @@
 """Exact quantities of a finite process under a policy: nothing sampled, everything in float64.
 
-Names and equations of Morrill et al. (2023), Section 2.1: reach P[h], realization P[s], belief ξ_s(h), value
+Names and equations of Morrill et al. (2022), Section 2.1: reach P[h], realization P[s], belief ξ_s(h), value
 v_s, action value q_s(a), advantage ρ_s(a); the expectation of every learner's direction; best responses and
 NashConv. A policy is an array [S, A] in the order of the tree's information states, or of the agent states of
 an `agent_state.Index`. Best responses are always over all that an agent has seen and done.

@@ -44,8 +44,8 @@ def _unchanged(reward: float) -> float:
 class Gymnasium:
     """A Gymnasium environment with discrete actions and an array to observe.
 
-    `reward` maps the environment's rewards, which must come out at 0 or below. With `continuing` a return goes
-    on past the end of an episode, as in the paper; without, an end ends it, by termination or truncation.
+    `reward` maps the environment's rewards, which must come out at 0 or below. With `continuing` a return
+    goes on past the end of an episode, as in the paper; without, termination and truncation both end it.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class Gymnasium:
 class DmEnv:
     """A dm_env environment with discrete actions and an array to observe.
 
-    `reward` maps the environment's rewards, which must come out at 0 or below. With `continuing` a return goes
-    on past the end of an episode, as in the paper; without, the environment's own discounts hold.
+    `reward` maps the environment's rewards, which must come out at 0 or below. With `continuing` a return
+    goes on past the end of an episode, as in the paper; without, the environment's own discounts hold.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ Direction = Callable[[Float[Array, "A"], Decision, types.Scalar], Float[Array, "
 def spg_direction(
     probabilities: types.Probabilities, decision: Decision, exploration: types.Scalar = 1.0
 ) -> Float[Array, "A"]:
-    """Softmax policy gradient: (G − V) (1{a = A} − π(a)), Morrill et al. (2023), Eq. 3.
+    """Softmax policy gradient: (G − V) (1{a = A} − π(a)), Morrill et al. (2022), Eq. 3.
 
     The importance correction 1 / π(A) and the π(A) of the softmax's gradient cancel, so `exploration`
     has no influence.
@@ -63,7 +63,7 @@ def spg_direction(
 def neurd_cix_direction(
     probabilities: types.Probabilities, decision: Decision, exploration: types.Scalar
 ) -> Float[Array, "A"]:
-    """NeuRD-CIX: (G − V) / β · (1{a = A} − π(A)), Morrill et al. (2023), Eq. 9.
+    """NeuRD-CIX: (G − V) / β · (1{a = A} − π(A)), Morrill et al. (2022), Eq. 9.
 
     NeuRD (Eq. 6) at exploration 0. At exploration 1 (Eq. 10), and with the state's value as the
     baseline, its expectation differs from SPG's only by a part that is common to all actions.

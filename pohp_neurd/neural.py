@@ -1,6 +1,6 @@
 """Logits from a network, and a critic's value from the same torso.
 
-The only module that imports haiku. Torso of Morrill et al. (2023), Section 5: 256 ReLUs plus a skip
+The only module that imports haiku. Torso of Morrill et al. (2022), Section 5: 256 ReLUs plus a skip
 connection from the input, then 256 ReLUs; actor and critic are linear heads on it.
 """
 

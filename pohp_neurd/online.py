@@ -1,6 +1,6 @@
 """The paper's single-agent actor-critic: one update after every step.
 
-Pipeline: all of it, for one step. Morrill et al. (2023), Section 5: actor and critic are
+Pipeline: all of it, for one step. Morrill et al. (2022), Section 5: actor and critic are
 linear heads on one torso; the critic's target is the 32-step TD(0.9) return with a bootstrap factor of 0.9;
 the actor follows any direction of `learners`; the optimizer is Adam with β1 = 0.
 
@@ -128,15 +128,18 @@ def agent(body: actor_critic.ActorCritic, options: Options) -> Agent:
         def empty(leaf: Array) -> Array:
             return jnp.zeros((size + 1, *jnp.shape(leaf)), jnp.asarray(leaf).dtype)
 
-        zeros = jnp.zeros(size, jnp.asarray(moment.reward).dtype)
+        def zeros(length: int) -> Array:
+            # Fresh ones for every field: a buffer that stands twice in a state cannot be donated.
+            return jnp.zeros(length, jnp.asarray(moment.reward).dtype)
+
         window = Window(
             agent_state=jax.tree.map(empty, moment.agent_state),
             legal=empty(moment.legal),
             action=jnp.zeros(size + 1, jnp.int32),
-            probability=jnp.zeros(size + 1, zeros.dtype),
-            reward=zeros,
-            continuation=zeros,
-            next_value=zeros,
+            probability=zeros(size + 1),
+            reward=zeros(size),
+            continuation=zeros(size),
+            next_value=zeros(size),
         )
         return State(body.init(key=key), window, jnp.zeros((), jnp.int32))
 

@@ -1,6 +1,6 @@
 """From logits to an action: the one masked softmax of the package, sampling, entropy.
 
-Pipeline: agent state -> logits -> **probabilities -> action** (Morrill et al. 2023, Section 3).
+Pipeline: agent state -> logits -> **probabilities -> action** (Morrill et al. 2022, Section 3).
 Acting, learning and evaluation all come through here, so that they agree to the last bit.
 """
 

@@ -1,6 +1,6 @@
 """A partially observable history process (POHP): the world as pure functions of a history.
 
-Pipeline: **history -> observation** -> agent state. Words of Morrill et al. (2023), Section 2.1: an agent
+Pipeline: **history -> observation** -> agent state. Words of Morrill et al. (2022), Section 2.1: an agent
 acts at an active history; the daimon replies, and the agent's next active history follows. On arrival
 there is a reward; then the process goes on with the history's continuation probability. A terminal
 history is one whose continuation probability is 0.

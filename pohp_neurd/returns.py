@@ -1,6 +1,6 @@
 """What followed an action: Monte Carlo return-to-go, and truncated λ-returns with a critic.
 
-Pipeline: trajectory -> **return** -> estimate. Conventions of Morrill et al. (2023), Section 2.1: index t
+Pipeline: trajectory -> **return** -> estimate. Conventions of Morrill et al. (2022), Section 2.1: index t
 is a decision; `rewards[t]` is the reward at the NEXT active history and `continuations[t]` the probability
 (or the sampled 0 or 1) that the process goes on from there. So a terminal reward stands at the last
 decision, with continuation 0.

@@ -1,6 +1,6 @@
 """What a full-monitoring learner promises: its regret bound, along one run and ahead of all.
 
-The g of Theorem 1 (Morrill et al. 2023). Along a run the bound adds up costs that the estimates caused, and
+The g of Theorem 1 (Morrill et al. 2022). Along a run the bound adds up costs that the estimates caused, and
 holds on every run. Ahead of it those costs are random; `bound` replaces them with what they exceed only in
 the event of probability δ that Theorem 1's slack already pays for. docs/theorem1.md has both derivations.
 """

@@ -1,6 +1,6 @@
 """Full-monitoring learners: told every arm's utility, they choose the next mixed policy.
 
-The black box that Theorem 1's reduction is given (Morrill et al. 2023, Section 4). Each is (init, policy,
+The black box that Theorem 1's reduction is given (Morrill et al. 2022, Section 4). Each is (init, policy,
 update); utilities should not be positive, as Hedge's guarantee needs.
 
 Throughout the bandit rooms arms come first. Many runs at once are further axes: sums over arms then add whole

@@ -1,4 +1,4 @@
-"""A finite POHP as a bandit: the pure policies of one agent are the arms (Morrill et al. 2023, Section 2.2).
+"""A finite POHP as a bandit: the pure policies of one agent are the arms (Morrill et al. 2022, Section 2.2).
 
 Between a Tree and `problems`: enumerates an agent's pure policies, and sums out exactly what each is worth.
 """

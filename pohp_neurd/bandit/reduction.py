@@ -1,6 +1,6 @@
 """The black-box reduction: a full-monitoring learner that is fed estimates plays a bandit.
 
-Theorem 1 of Morrill et al. (2023): what the estimates cost is a slack that does not depend on the learner.
+Theorem 1 of Morrill et al. (2022): what the estimates cost is a slack that does not depend on the learner.
 Exp3 is Hedge with importance weights, Exp3-IX (Kocák et al. 2014; Neu 2015) Hedge with IX, and so on.
 """
 

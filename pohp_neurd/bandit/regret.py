@@ -1,6 +1,6 @@
 """Regret: what was realised, the parts that the proof of Theorem 1 splits it into, and what bounds them.
 
-Theorem 1 of Morrill et al. (2023): with probability 1 − δ, for all arms x at once,
+Theorem 1 of Morrill et al. (2022): with probability 1 − δ, for all arms x at once,
 ρ^{1:T}(x) ≤ g + h, with the learner's own full-monitoring bound g and the slack h of the estimates.
 docs/theorem1.md has the proof in this notation. Host arrays, float64.
 """

@@ -89,7 +89,7 @@ def test_the_schedule_counts_rounds_from_one():
 
 @pytest.mark.parametrize("exploration", [0.0, 0.2, 1.0, "theorem1"])
 def test_one_state_tabular_neurd_cix_is_hedge_with_cix_step_by_step(exploration):
-    """Morrill et al. (2023), Section 4: the part common to all logits does not move the policy."""
+    """Morrill et al. (2022), Section 4: the part common to all logits does not move the policy."""
     num_arms, step_size, rounds = 4, 0.17, 300
     schedule = learners.theorem1_exploration(0.9, num_arms) if exploration == "theorem1" else exploration
     random = np.random.default_rng(0)

@@ -1,0 +1,208 @@
+"""Speed of the online actor-critic: a full agent, beside a Python loop and beside its bare arithmetic.
+
+    python benchmarks/online.py
+
+Times of one core are CPU time, the best of several repeats taken in turn, so that other work on the machine
+counts little; two cores are compared with one by the clock.
+"""
+
+import concurrent.futures
+import time
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from bsuite.environments import catch as bsuite_catch
+from pohp_neurd.games import cart_pole, catch
+
+from pohp_neurd import actor_critic, adam, host, learners, lifetimes, neural, online
+from pohp_neurd.experiment import single_agent
+
+OPTIONS = online.Options("neurd_cix", common_mode="dropped")
+RATE = 3e-5
+STEPS = 2_000
+REPEATS = 8
+ONE_THREAD = single_agent.ONE_THREAD
+
+
+def microseconds(calls, steps, clock=time.process_time):
+    """The best time per step of each of `calls`, repeated in turn."""
+    best = dict.fromkeys(calls, np.inf)
+    for call in calls.values():
+        call()
+    for _ in range(REPEATS):
+        for name, call in calls.items():
+            start = clock()
+            call()
+            best[name] = min(best[name], (clock() - start) / steps[name] * 1e6)
+    return best
+
+
+def scan_agent(world, num_runs=1, device=None, steps=STEPS):
+    """The full agent: `num_runs` runs in one compiled call."""
+    runs = lifetimes.Runs(
+        np.arange(num_runs, dtype=np.int32),
+        np.full(num_runs, RATE, np.float32),
+        np.ones(num_runs, np.float32),
+    )
+    runs = jax.device_put(runs, device)
+    begin = jax.jit(lambda runs: lifetimes.begin_all(world, OPTIONS, runs), compiler_options=ONE_THREAD)
+    live = jax.jit(
+        lambda runs, lives: lifetimes.live_all(world, OPTIONS, runs, lives, steps),
+        donate_argnums=1,
+        compiler_options=ONE_THREAD,
+    )
+    held = [begin(runs)]
+
+    def call():
+        held[0], _ = jax.block_until_ready(live(runs, held[0]))
+
+    return call
+
+
+def python_loop(environment, one_call):
+    """The same agent, stepped from Python: `act` and `learn` compiled, in one call or in two."""
+    model = neural.network(environment.observation_size, environment.num_actions, critic=True)
+    rule = learners.rule(OPTIONS.learner, 1.0)
+    body = actor_critic.dense(model, rule, actor_critic.Adam(RATE), common_mode=OPTIONS.common_mode)
+    agent = online.agent(body, OPTIONS)
+    legal = jnp.ones(environment.num_actions, bool)
+    key = jax.random.key(0)
+
+    def act_only(state, moment):
+        return agent.act(state, moment, key=lifetimes.step_keys(key, state.time)[0])
+
+    def act_and_learn(state, moment):
+        state, action = act_only(state, moment)
+        return agent.learn(state)[0], action
+
+    options = {"donate_argnums": 0, "compiler_options": ONE_THREAD}
+    act = jax.jit(act_and_learn if one_call else act_only, **options)
+    learn = (lambda state: state) if one_call else jax.jit(lambda state: agent.learn(state)[0], **options)
+
+    def moment(arrival):
+        return online.Moment(
+            arrival.observation, legal, np.float32(arrival.reward), np.float32(arrival.continuation)
+        )
+
+    held = [environment.reset()]
+    held.append(agent.init(moment(held[0]), key=key))
+
+    def call():
+        arrival, state = held
+        for _ in range(STEPS):
+            state, action = act(state, moment(arrival))
+            arrival = environment.step(int(action))
+            state = learn(state)
+        held[:] = arrival, jax.block_until_ready(state)
+
+    return call
+
+
+def bare(inputs, actions, optimizer):
+    """The limit: forward, forward-backward and optimizer on constant data, and nothing else.
+
+    Not quite nothing: the value that acting computes goes into the target, or XLA would drop it.
+    """
+    model = neural.network(inputs, actions, critic=True)
+    learner = learners.learner(model.apply, learners.neurd_cix(1.0), optimizer, common_mode="dropped")
+    seen, learnt = np.random.default_rng(0).normal(size=(2, inputs)).astype(np.float32)
+
+    def step(state, _):
+        value = model.apply(state.parameters, seen).value
+        decision = learners.Decision(
+            agent_state=learnt[None],
+            legal=np.ones((1, actions), bool),
+            action=np.zeros(1, np.int32),
+            probability=jnp.full(1, 0.4),
+            return_=value[None] - 1,
+            target=value[None] - 1,
+        )
+        return learner.update(state, decision)[0], None
+
+    scan = jax.jit(
+        lambda state: jax.lax.scan(step, state, length=STEPS)[0],
+        donate_argnums=0,
+        compiler_options=ONE_THREAD,
+    )
+    held = [learner.init(model.init(key=jax.random.key(0)))]
+
+    def call():
+        held[0] = jax.block_until_ready(scan(held[0]))
+
+    return call
+
+
+def two_cores(world):
+    """Throughput of two devices over that of one, by the clock."""
+    devices = jax.devices()
+    if len(devices) < 2:
+        return None
+    lanes = [scan_agent(world, 4, device) for device in devices[:2]]
+    alone = scan_agent(world, 8, devices[0])
+
+    def both():
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda lane: lane(), lanes))
+
+    steps = {"one core": 8 * STEPS, "two cores": 8 * STEPS}
+    return microseconds({"one core": alone, "two cores": both}, steps, time.perf_counter)
+
+
+def show(text, value, unit, bar=None, holds=None):
+    verdict = "" if bar is None else f"   bar {bar}: {'held' if holds else 'MISSED'}"
+    print(f"  {text:<62}{value:8.2f} {unit}{verdict}", flush=True)
+
+
+def main():
+    jax.config.update("jax_num_cpu_devices", min(2, single_agent.cores(None)))
+    hosts = {
+        "catch": lambda: host.DmEnv(
+            bsuite_catch.Catch(seed=0), reward=lambda r: min(r, 0.0), continuing=True
+        ),
+        "cart pole": lambda: host.Gymnasium(
+            gymnasium.make("CartPole-v1", sutton_barto_reward=True), seed=0, continuing=True
+        ),
+    }
+    worlds = {"catch": catch.Catch(), "cart pole": cart_pole.CartPole()}
+    for name, world in worlds.items():
+        inputs, actions = world.spec.observation_size, world.spec.num_actions
+        small = 2 if hasattr(world, "active_features") else inputs
+        plain, fused = learners.adam_without_momentum(RATE), adam.adam_without_momentum(RATE)
+        calls = {
+            "agent": scan_agent(world),
+            "two calls": python_loop(hosts[name](), one_call=False),
+            "one call": python_loop(hosts[name](), one_call=True),
+            "bare": bare(inputs, actions, plain),
+            "bare, fused": bare(inputs, actions, fused),
+            "bare, fused, active inputs": bare(small, actions, fused),
+        }
+        times = microseconds(calls, dict.fromkeys(calls, STEPS))
+        agent = times["agent"]
+        print(f"{name}: one core")
+        show("full agent in a scan", agent, "µs a step")
+        show("full agent in a scan", 1e6 / agent, "steps/s")
+        ratio = times["two calls"] / agent
+        show("(a) Python loop, compiled act and update, over the agent", ratio, "x", ">= 2", ratio >= 2)
+        show("    Python loop, act and update in one compiled call", times["one call"] / agent, "x")
+        ratio = agent / times["bare"]
+        show("(b) agent over bare arithmetic, dense, optax's Adam", ratio, "x", "<= 1.3", ratio <= 1.3)
+        show("    agent over bare arithmetic, dense, our Adam", agent / times["bare, fused"], "x")
+        ratio = agent / times["bare, fused, active inputs"]
+        show("    agent over bare arithmetic, active inputs, our Adam", ratio, "x", "<= 1.3", ratio <= 1.3)
+    counts = (1, 4, 16, 64)
+    calls = {count: scan_agent(worlds["catch"], count, steps=STEPS // 4) for count in counts}
+    times = microseconds(calls, {count: count * STEPS // 4 for count in counts})
+    for count in counts:
+        show(f"(d) catch: {count} seeds in one call", times[count], "µs a step")
+    ratio = max(times.values()) / times[1]
+    show("    worst over one seed", ratio, "x", "<= 1.3", ratio <= 1.3)
+    pair = two_cores(worlds["catch"])
+    if pair is not None:
+        ratio = pair["one core"] / pair["two cores"]
+        show("(c) catch: two cores over one, steps/s by the clock", ratio, "x", ">= 1.7", ratio >= 1.7)
+
+
+if __name__ == "__main__":
+    main()
