@@ -61,6 +61,8 @@ def table_of(tree: trees.Tree, policy: Any) -> np.ndarray:
     information-state strings to (action, probability) pairs; a network as (model, parameters), evaluated
     in one batched pass, or one such pair for each agent.
     """
+    if isinstance(policy, openspiel_policy.Policy) and _is_simultaneous(policy.game):
+        return _from_simultaneous(tree, policy)
     if isinstance(policy, openspiel_policy.TabularPolicy):
         return _from_tabular(tree, policy)
     if isinstance(policy, openspiel_policy.Policy):
@@ -147,6 +149,37 @@ def _from_tabular(tree: trees.Tree, policy: openspiel_policy.TabularPolicy) -> T
 
 def _from_states(tree: trees.Tree, answer: Any) -> Table:
     return _filled(tree, (answer(state) for state in witness_states(tree)))
+
+
+def _is_simultaneous(game: Any) -> bool:
+    return game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+
+
+def _from_simultaneous(tree: trees.Tree, policy: openspiel_policy.Policy) -> Table:
+    """A policy of a game with simultaneous moves, asked where the tree lets its players move in turn."""
+
+    def answers() -> Any:
+        for state in witness_states(tree):
+            player = state.current_player()
+            yield policy.action_probabilities(_joint_state(policy.game, state), player)
+
+    return _filled(tree, answers())
+
+
+def _joint_state(game: Any, in_turns: Any) -> Any:
+    """The state of the simultaneous game behind one of its turn-based form: last complete joint move."""
+    state, pending = game.new_initial_state(), []
+    for action in in_turns.history():
+        if not state.is_simultaneous_node():
+            state.apply_action(action)
+            continue
+        pending.append(action)
+        movers = [player for player in range(game.num_players()) if state.legal_actions(player)]
+        if len(pending) == len(movers):
+            joint = dict(zip(movers, pending, strict=True))
+            state.apply_actions([joint.get(player, 0) for player in range(game.num_players())])
+            pending = []
+    return state
 
 
 def _filled(tree: trees.Tree, rows: Any) -> Table:

@@ -6,6 +6,7 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python import policy as python_policy
+from open_spiel.python.algorithms import expected_game_score
 
 from pohp_neurd import exact, neural, openspiel
 from pohp_neurd.openspiel import policies
@@ -106,3 +107,20 @@ def test_openspiel_reads_our_policies(leduc, table):
     expected = exact.nash_conv(leduc, table)
     cpp = python_policy.python_policy_to_pyspiel_policy(tabular)
     assert pyspiel.nash_conv(game, cpp) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["matrix_brps", "goofspiel(num_cards=3,imp_info=True)"])
+def test_policies_of_simultaneous_games_are_read_where_players_move_in_turn(name):
+    game = pyspiel.load_game(name)
+    tree = openspiel.compile_game(game)
+    tabular = openspiel_policy.TabularPolicy(game)
+    rng = np.random.default_rng(0)
+    weights = rng.exponential(size=tabular.action_probability_array.shape) * tabular.legal_actions_mask
+    tabular.action_probability_array = weights / weights.sum(axis=1, keepdims=True)
+    table = openspiel.table_of(tree, tabular)
+    # Each player's expected return, by OpenSpiel's own recursion over joint moves.
+    root = game.new_initial_state()
+    expected = expected_game_score.policy_value(root, tabular)
+    np.testing.assert_allclose(exact.expected_returns(tree, table), expected, atol=1e-9)
+    uniform = openspiel.nash_conv(game, openspiel_policy.UniformRandomPolicy(game))
+    assert uniform == pytest.approx(exact.nash_conv(tree, exact.uniform(tree)), abs=1e-12)
