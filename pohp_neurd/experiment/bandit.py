@@ -158,7 +158,8 @@ def run(config: Config, path: records.Path, *, overwrite: bool = False) -> list[
                 rows.append(_row(estimator, count, seconds, totals, float(bounds[count - 1])))
                 progress.update()
     records.write_csv(folder.metrics, rows, COLUMNS)
-    title = f"{problem.name}: {config.learner}, {problem.num_arms} arms, {config.runs:,} runs"
+    names = f"{problem.name}: {config.learner}".replace("_", " ")
+    title = f"{names}, {problem.num_arms} arms, {config.runs:,} runs"
     regret_plot.draw(rows, folder.curve, title=title, delta=config.delta)
     return rows
 
