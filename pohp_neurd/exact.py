@@ -213,7 +213,7 @@ def _evaluate(function: Any, tree: trees.Tree, policy: Any, index: agent_state.I
     if np.shape(policy)[-2:] != legal.shape or np.ndim(policy) not in (2, 3):
         check_policy(policy, tree, index)
     with jax.enable_x64(True):
-        value, sound = _compiled(function, np.ndim(policy) == 3)(form, _device_legal(tree, index), policy)
+        value, sound = _compiled(function, np.ndim(policy) == 3)(form, policy)
         if not sound:
             check_policy(policy, tree, index)
         return jax.tree.map(np.asarray, value)
@@ -221,32 +221,35 @@ def _evaluate(function: Any, tree: trees.Tree, policy: Any, index: agent_state.I
 
 @functools.cache
 def _compiled(function: Any, stacked: bool) -> Any:
-    """`function` of a form and a policy, and whether the policy is one: both in one pass over it."""
+    """`function` of a form and a policy, and whether the policy is one."""
 
-    def evaluate(form: sequence_form.SequenceForm, legal: Array, policy: Array) -> tuple[Any, Array]:
-        total = jnp.sum(policy, axis=1, keepdims=True)
-        sound = jnp.all((policy >= 0) & (legal | (policy == 0))) & jnp.all(jnp.abs(total - 1) <= _TOLERANCE)
+    def evaluate(form: sequence_form.SequenceForm, policy: Array) -> tuple[Any, Array]:
+        sound = _is_sound(form, policy)
         if policy.dtype != jnp.float64:
             policy = policy.astype(jnp.float64)
             policy = policy / jnp.sum(policy, axis=1, keepdims=True)
         return function(form, policy), sound
 
-    def evaluate_stack(form: sequence_form.SequenceForm, legal: Array, policies: Array) -> Any:
-        values, sound = jax.vmap(evaluate, in_axes=(None, None, 0))(form, legal, policies)
+    def evaluate_stack(form: sequence_form.SequenceForm, policies: Array) -> Any:
+        values, sound = jax.vmap(evaluate, in_axes=(None, 0))(form, policies)
         return values, jnp.all(sound)
 
     return jax.jit(evaluate_stack if stacked else evaluate)
 
 
-_legal: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+def _is_sound(form: sequence_form.SequenceForm, policy: Array) -> Array:
+    """Whether the rows of `policy` are distributions over legal actions.
 
-
-def _device_legal(tree: trees.Tree, index: agent_state.Index | None) -> Array:
-    if index is not None:
-        return jnp.asarray(index.legal)
-    if tree not in _legal:
-        _legal[tree] = jnp.asarray(tree.legal)
-    return _legal[tree]
+    Cheap, as it runs at every call: legal actions are looked at in the form's slots, which the evaluation
+    reads anyway; what is left for illegal ones is the sum of the whole table.
+    """
+    sound = jnp.abs(jnp.sum(policy) - policy.shape[0]) <= _TOLERANCE * policy.shape[0]
+    for agent, slots in zip(form.agents, evaluation.slots(form, policy), strict=True):
+        sound &= jnp.all(slots >= 0)
+        for level in evaluation.rectangles(agent, slots):
+            for piece in level:
+                sound &= jnp.all(jnp.abs(jnp.sum(piece, axis=1) - 1) <= _TOLERANCE)
+    return sound
 
 
 @functools.partial(jax.jit, static_argnames="agent")
