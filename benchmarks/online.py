@@ -6,7 +6,7 @@ Times of one core are CPU time, the best of several repeats taken in turn, so th
 counts little; two cores are compared with one by the clock.
 """
 
-import concurrent.futures
+import functools
 import time
 
 import gymnasium
@@ -17,12 +17,12 @@ from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 
 from pohp_neurd import actor_critic, adam, host, learners, lifetimes, neural, online
-from pohp_neurd.experiment import single_agent
+from pohp_neurd.experiment import lanes, single_agent
 
 OPTIONS = online.Options("neurd_cix", common_mode="dropped")
 RATE = 3e-5
-STEPS = 2_000
-REPEATS = 8
+STEPS = 1_000
+REPEATS = 6
 ONE_THREAD = single_agent.ONE_THREAD
 
 
@@ -39,14 +39,13 @@ def microseconds(calls, steps, clock=time.process_time):
     return best
 
 
-def scan_agent(world, num_runs=1, device=None, steps=STEPS):
+def scan_agent(world, num_runs=1, steps=STEPS):
     """The full agent: `num_runs` runs in one compiled call."""
     runs = lifetimes.Runs(
         np.arange(num_runs, dtype=np.int32),
         np.full(num_runs, RATE, np.float32),
         np.ones(num_runs, np.float32),
     )
-    runs = jax.device_put(runs, device)
     begin = jax.jit(lambda runs: lifetimes.begin_all(world, OPTIONS, runs), compiler_options=ONE_THREAD)
     live = jax.jit(
         lambda runs, lives: lifetimes.live_all(world, OPTIONS, runs, lives, steps),
@@ -134,20 +133,21 @@ def bare(inputs, actions, optimizer):
     return call
 
 
-def two_cores(world):
-    """Throughput of two devices over that of one, by the clock."""
-    devices = jax.devices()
-    if len(devices) < 2:
+def two_cores():
+    """One process with eight runs beside two processes with four each, by the clock."""
+    if lanes.cores(None) < 2:
         return None
-    lanes = [scan_agent(world, 4, device) for device in devices[:2]]
-    alone = scan_agent(world, 8, devices[0])
-
-    def both():
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda lane: lane(), lanes))
-
-    steps = {"one core": 8 * STEPS, "two cores": 8 * STEPS}
-    return microseconds({"one core": alone, "two cores": both}, steps, time.perf_counter)
+    config = single_agent.Config(seeds=8, num_steps=4 * STEPS, interval=4 * STEPS, common_mode="dropped")
+    advanced = functools.partial(single_agent.advance, config)
+    with lanes.workers(1) as one, lanes.workers(2) as two:
+        calls = {}
+        for name, work, count in (("one core", one, 1), ("two cores", two, 2)):
+            begun = [
+                lane
+                for lane, _ in work(advanced, [(part, None) for part in lanes.deal(config.runs(), count)])
+            ]
+            calls[name] = lambda work=work, begun=begun: list(work(advanced, begun))
+        return microseconds(calls, dict.fromkeys(calls, 8 * config.interval), time.perf_counter)
 
 
 def show(text, value, unit, bar=None, holds=None):
@@ -156,7 +156,7 @@ def show(text, value, unit, bar=None, holds=None):
 
 
 def main():
-    jax.config.update("jax_num_cpu_devices", min(2, single_agent.cores(None)))
+    lanes.use_one_core()
     hosts = {
         "catch": lambda: host.DmEnv(
             bsuite_catch.Catch(seed=0), reward=lambda r: min(r, 0.0), continuing=True
@@ -169,7 +169,11 @@ def main():
     for name, world in worlds.items():
         inputs, actions = world.spec.observation_size, world.spec.num_actions
         small = 2 if hasattr(world, "active_features") else inputs
-        plain, fused = learners.adam_without_momentum(RATE), adam.adam_without_momentum(RATE)
+        plain = optax.chain(
+            optax.scale_by_rms(decay=0.999, eps=1e-8, eps_in_sqrt=False, bias_correction=True),
+            optax.scale(-RATE),
+        )
+        fused = adam.adam_without_momentum(RATE)
         calls = {
             "agent": scan_agent(world),
             "two calls": python_loop(hosts[name](), one_call=False),
@@ -198,7 +202,7 @@ def main():
         show(f"(d) catch: {count} seeds in one call", times[count], "µs a step")
     ratio = max(times.values()) / times[1]
     show("    worst over one seed", ratio, "x", "<= 1.3", ratio <= 1.3)
-    pair = two_cores(worlds["catch"])
+    pair = two_cores()
     if pair is not None:
         ratio = pair["one core"] / pair["two cores"]
         show("(c) catch: two cores over one, steps/s by the clock", ratio, "x", ">= 1.7", ratio >= 1.7)

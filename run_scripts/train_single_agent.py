@@ -9,10 +9,9 @@ Writes config.json, metrics.csv, checkpoints/ and curve.png into --output, and e
 import json
 import sys
 
-import jax
 from absl import app, flags, logging
 
-from pohp_neurd.experiment import single_agent
+from pohp_neurd.experiment import lanes, single_agent
 
 _DEFAULTS = single_agent.Config()
 
@@ -63,8 +62,10 @@ def main(_: list[str]) -> None:
         for name, (field, _) in _NUMBERS.items():
             chosen[field] = tuple(map(float, values[name].value))
         config = single_agent.Config(**chosen)
-        jax.config.update("jax_num_cpu_devices", single_agent.cores(_CORES.value))
-        figures = single_agent.run(config, _OUTPUT.value, resume=_RESUME.value, overwrite=_OVERWRITE.value)
+        num_cores = lanes.cores(_CORES.value)
+        lanes.use_one_core()
+        folder = {"resume": _RESUME.value, "overwrite": _OVERWRITE.value}
+        figures = single_agent.run(config, _OUTPUT.value, num_cores=num_cores, **folder)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)

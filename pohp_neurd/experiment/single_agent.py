@@ -4,11 +4,9 @@ Between `run_scripts/train_single_agent.py` and `pohp_neurd.online`. A run leave
 checkpoints/ and curve.png. Runs are laid over the cores; none of their figures depends on how.
 """
 
-import concurrent.futures
 import dataclasses
 import functools
 import itertools
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ import numpy as np
 import tqdm
 
 from pohp_neurd import checks, lifetimes, online, process
-from pohp_neurd.experiment import checkpoint, records, run_folder
+from pohp_neurd.experiment import checkpoint, lanes, records, run_folder
 from pohp_neurd.experiment.plot import learning_curve
 from pohp_neurd.games import cart_pole, catch
 
@@ -116,61 +114,58 @@ class Config:
         return list(itertools.product(self.learning_rates, self.explorations, seeds))
 
 
-def cores(wanted: int | None) -> int:
-    """`wanted` cores, checked; by default all that this process may use."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if wanted is None:
-        return available
-    if not 1 <= wanted <= available:
-        raise ValueError(f"cores must be between 1 and {available} on this machine, but is {wanted}.")
-    return wanted
-
-
 def run(
     config: Config,
     path: records.Path,
     *,
     resume: bool = False,
     overwrite: bool = False,
-    devices: Sequence[Any] | None = None,
+    num_cores: int = 1,
     stop_after: int | None = None,
 ) -> dict[str, Any]:
     """Runs or resumes the experiment in the folder `path`; the final figures.
 
-    `devices` are the host devices, one for each core to use; by default all there are. `stop_after` ends the
-    work after so many intervals with a checkpoint, to be resumed.
+    `stop_after` ends the work after so many intervals with a checkpoint, to be resumed.
     """
     folder = run_folder.open_run(path, dataclasses.asdict(config), resume=resume, overwrite=overwrite)
-    lanes = _Lanes(config, list(jax.devices() if devices is None else devices))
-    lives, done = lanes.begin(), 0
-    rows: list[dict[str, Any]] = []
-    if resume:
-        restored = checkpoint.restore(folder.checkpoints, lanes.gather(lives))
+    runs = config.runs()
+    num_lanes = min(num_cores, len(runs.seed))
+    with lanes.workers(num_lanes) as work:
+        advanced = functools.partial(advance, config)
+        parts = [lane for lane, _ in work(advanced, [(part, None) for part in lanes.deal(runs, num_lanes)])]
+        rows: list[dict[str, Any]] = []
+        done = 0
+        restored = None
+        if resume:
+            restored = checkpoint.restore(folder.checkpoints, lanes.gather([lives for _, lives in parts]))
         if restored is not None:
             for sentence in restored.damaged:
                 print(f"Passed over a damaged checkpoint: {sentence}", file=sys.stderr)
-            lives, done = lanes.place(restored.tree), restored.step // config.interval
+            parts = list(zip(lanes.deal(runs, num_lanes), lanes.deal(restored.tree, num_lanes), strict=True))
+            done = restored.step // config.interval
             rows = [row for row in read_rows(folder.metrics) if row["steps"] <= restored.step]
-    seconds = max((row["seconds"] for row in rows), default=0.0)
-    started = time.perf_counter() - seconds
-    total = config.num_steps // config.interval
-    last = total if stop_after is None else min(total, done + stop_after)
-    steps_each_round = config.interval * lanes.num_runs
-    with tqdm.tqdm(
-        total=total * steps_each_round,
-        initial=done * steps_each_round,
-        unit="step",
-        unit_scale=True,
-        disable=None,
-    ) as bar:
-        for index in range(done, last):
-            lives, totals = lanes.advance(lives)
-            rows += _rows(config, rows, totals, index + 1, time.perf_counter() - started)
-            bar.update(steps_each_round)
-            if (index + 1) % config.checkpoint_every == 0 or index + 1 == last:
-                # Rows first: a resume drops those beyond its checkpoint, but could not make missing ones.
-                records.write_csv(folder.metrics, rows, COLUMNS)
-                checkpoint.save(folder.checkpoints, (index + 1) * config.interval, lanes.gather(lives))
+        started = time.perf_counter() - max((row["seconds"] for row in rows), default=0.0)
+        total = config.num_steps // config.interval
+        last = total if stop_after is None else min(total, done + stop_after)
+        steps_each_round = config.interval * len(runs.seed)
+        with tqdm.tqdm(
+            total=total * steps_each_round,
+            initial=done * steps_each_round,
+            unit="step",
+            unit_scale=True,
+            disable=None,
+        ) as bar:
+            for index in range(done, last):
+                results = list(work(advanced, parts))
+                parts = [lane for lane, _ in results]
+                totals = lanes.gather([part for _, part in results])
+                rows += _rows(config, rows, totals, index + 1, time.perf_counter() - started)
+                bar.update(steps_each_round)
+                if (index + 1) % config.checkpoint_every == 0 or index + 1 == last:
+                    # Rows first: a resume drops those beyond its checkpoint, but could not make missing ones.
+                    records.write_csv(folder.metrics, rows, COLUMNS)
+                    lives = lanes.gather([lives for _, lives in parts])
+                    checkpoint.save(folder.checkpoints, (index + 1) * config.interval, lives)
     figures = summary(config, rows)
     learning_curve.draw(folder.curve, rows, title=_title(config))
     return figures
@@ -209,58 +204,34 @@ def summary(config: Config, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-class _Lanes:
-    """The runs of a config, dealt out to devices; each device takes its own in turn."""
+Lane = tuple[lifetimes.Runs, Any]
+"""Some runs, and their lives (None before they begin): what one process works on."""
 
-    def __init__(self, config: Config, devices: list[Any]):
-        runs = config.runs()
-        self.num_runs = len(runs.seed)
-        self._devices = devices[: self.num_runs]
-        shares = np.array_split(np.arange(self.num_runs), len(self._devices))
-        self._slices = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]
-        self._runs = [
-            jax.device_put(jax.tree.map(lambda leaf, s=s: leaf[s], runs), device)
-            for s, device in zip(self._slices, self._devices, strict=True)
-        ]
-        begin = functools.partial(
-            lifetimes.begin_all, config.world(), config.options(), torso=(config.width, config.width)
-        )
-        self._begin = jax.jit(begin, compiler_options=ONE_THREAD)
 
-        def live(runs: lifetimes.Runs, lives: lifetimes.Life) -> tuple[lifetimes.Life, lifetimes.Totals]:
-            torso = (config.width, config.width)
-            return lifetimes.live_all(
-                config.world(), config.options(), runs, lives, config.interval, torso=torso
-            )
+def advance(config: Config, lane: Lane) -> tuple[Lane, lifetimes.Totals | None]:
+    """The lane an interval later with its totals; where its lives had not begun, the lane as they begin."""
+    runs, lives = lane
+    begin, live = _compiled(config)
+    if lives is None:
+        return (runs, jax.device_get(begin(runs))), None
+    lives, totals = jax.device_get(live(runs, lives))
+    return (runs, lives), totals
 
-        self._live = jax.jit(live, donate_argnums=1, compiler_options=ONE_THREAD)
 
-    def begin(self) -> list[lifetimes.Life]:
-        """New lives, one batch on each device."""
-        return [self._begin(runs) for runs in self._runs]
+@functools.lru_cache(maxsize=1)
+def _compiled(config: Config) -> tuple[Any, Any]:
+    world, options, torso = config.world(), config.options(), (config.width, config.width)
 
-    def gather(self, lives: list[lifetimes.Life]) -> lifetimes.Life:
-        """All lives along one axis of runs, on the host: the same however many devices there are."""
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *lives)
+    def begin(runs: lifetimes.Runs) -> lifetimes.Life:
+        return lifetimes.begin_all(world, options, runs, torso=torso)
 
-    def place(self, lives: lifetimes.Life) -> list[lifetimes.Life]:
-        """Gathered lives, back on their devices."""
-        return [
-            jax.device_put(jax.tree.map(lambda leaf, s=s: leaf[s], lives), device)
-            for s, device in zip(self._slices, self._devices, strict=True)
-        ]
+    def live(runs: lifetimes.Runs, lives: lifetimes.Life) -> tuple[lifetimes.Life, lifetimes.Totals]:
+        return lifetimes.live_all(world, options, runs, lives, config.interval, torso=torso)
 
-    def advance(self, lives: list[lifetimes.Life]) -> tuple[list[lifetimes.Life], lifetimes.Totals]:
-        """All lives an interval later, and its totals along one axis of runs."""
-
-        def one(runs: lifetimes.Runs, batch: lifetimes.Life) -> Any:
-            return jax.block_until_ready(self._live(runs, batch))
-
-        # One thread for each device: a call on the host's devices returns only when it is done.
-        with concurrent.futures.ThreadPoolExecutor(len(self._devices)) as pool:
-            results = list(pool.map(one, self._runs, lives))
-        totals = jax.tree.map(lambda *parts: np.concatenate(parts), *[totals for _, totals in results])
-        return [batch for batch, _ in results], totals
+    return (
+        jax.jit(begin, compiler_options=ONE_THREAD),
+        jax.jit(live, donate_argnums=1, compiler_options=ONE_THREAD),
+    )
 
 
 def _rows(

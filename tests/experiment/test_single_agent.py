@@ -3,11 +3,10 @@
 import dataclasses
 import json
 
-import jax
 import numpy as np
 import pytest
 
-from pohp_neurd.experiment import checkpoint, single_agent
+from pohp_neurd.experiment import checkpoint, lanes, single_agent
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),
@@ -94,13 +93,20 @@ def test_seeds_and_settings_do_not_depend_on_what_runs_beside_them(finished, tmp
     assert timeless(alone) == timeless(beside)
 
 
-def test_devices_change_nothing(finished, tmp_path):
-    """The same device twice stands for two: what is dealt out and gathered is the same."""
-    single_agent.run(CONFIG, tmp_path / "two", devices=[jax.devices()[0]] * 2)
+def test_cores_change_nothing(finished, tmp_path):
+    """Two processes of two runs each, where one process had all four."""
+    single_agent.run(CONFIG, tmp_path / "two", num_cores=2)
     one, two = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], tmp_path / "two"))
     assert timeless(one) == timeless(two)
     for left, right in zip(newest(finished[0], CONFIG)[1], newest(tmp_path / "two", CONFIG)[1], strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+def test_dealing_and_gathering_are_inverse():
+    tree = {"a": np.arange(10).reshape(5, 2), "b": np.arange(5)}
+    dealt = lanes.deal(tree, 2)
+    assert [len(lane["b"]) for lane in dealt] == [3, 2]
+    np.testing.assert_array_equal(lanes.gather(dealt)["a"], tree["a"])
 
 
 def test_another_configuration_is_not_resumed(finished):
@@ -131,6 +137,6 @@ def test_wrong_configurations_are_refused(field, value, sentence):
 
 
 def test_cores_are_checked():
-    assert single_agent.cores(None) >= 1
+    assert lanes.cores(None) >= 1
     with pytest.raises(ValueError, match="cores must be between 1 and"):
-        single_agent.cores(0)
+        lanes.cores(0)
