@@ -13,6 +13,7 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 

@@ -24,15 +24,16 @@ class State(NamedTuple):
 
 
 def adam_without_momentum(
-    learning_rate: types.Scalar, *, decay: float = 0.999, epsilon: float = 1e-8
+    learning_rate: types.Scalar | types.Schedule, *, decay: float = 0.999, epsilon: float = 1e-8
 ) -> optax.GradientTransformation:
     """θ ← θ − α g / (√ν̂ + ε) with ν ← β ν + (1 − β) g² and ν̂ = ν / (1 − βᵗ) (Kingma and Ba 2015, at β1 = 0).
 
     The correction is pulled out of the root, c = 1 − βᵗ: α g / (√(ν/c) + ε) = α √c g / (√ν + ε √c), which
     saves a division for every parameter. `learning_rate` may be traced, so that one compiled function
-    serves many.
+    serves many, or a schedule in optax's form.
     """
-    checks.non_negative("learning_rate", learning_rate)
+    if not callable(learning_rate):
+        checks.non_negative("learning_rate", learning_rate)
     checks.in_unit_interval("decay", decay)
 
     def init(parameters: types.Parameters) -> State:
@@ -41,6 +42,7 @@ def adam_without_momentum(
     def update(gradient: Any, state: State, parameters: Any = None) -> tuple[Any, State]:
         del parameters
         count = state.updates + 1
+        rate = learning_rate(state.updates) if callable(learning_rate) else learning_rate
         moment = jax.tree.map(lambda v, g: decay * v + (1 - decay) * g * g, state.second_moment, gradient)
         # Nothing, but made of all gradients: no parameter can be written before the last gradient is known.
         # Without this order XLA copies the weights that backpropagation still reads, at every update.
@@ -48,7 +50,7 @@ def adam_without_momentum(
 
         def step(g: Array, v: Array) -> Array:
             root = jnp.sqrt(-jnp.expm1(count.astype(v.dtype) * jnp.log(jnp.asarray(decay, v.dtype))))
-            scale = nothing - jnp.asarray(learning_rate, v.dtype) * root
+            scale = nothing - jnp.asarray(rate, v.dtype) * root
             return scale * g / (jnp.sqrt(v) + epsilon * root)
 
         return jax.tree.map(step, gradient, moment), State(count, moment)

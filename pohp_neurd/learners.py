@@ -15,7 +15,7 @@ import optax
 from jax import Array
 from jaxtyping import Float, Int
 
-from pohp_neurd import checks, estimators, policy, types
+from pohp_neurd import checks, estimators, policy, regularisation, types
 
 
 class Decision(NamedTuple):
@@ -133,75 +133,6 @@ def rule(name: str, exploration: float | types.Schedule) -> Rule:
     return spg() if name == "spg" else neurd()
 
 
-def thresholded(
-    direction: Float[Array, "A"], logits: types.Logits, legal: types.Mask, threshold: types.Scalar
-) -> Float[Array, "A"]:
-    """`direction` without what pushes a centred logit further outside [−threshold, threshold].
-
-    The logit threshold of Hennes et al. (2020), Section 3.3; the test is on the logit as it is.
-    """
-    position = policy.centred(jnp.asarray(logits), legal)
-    outward = ((position >= threshold) & (direction > 0)) | ((position <= -threshold) & (direction < 0))
-    return jnp.where(outward, 0.0, direction)
-
-
-@dataclasses.dataclass(frozen=True)
-class Magnet:
-    """A pull of the policy towards a reference policy (Sokota et al. 2023), fixed or slowly moving.
-
-    With the uniform policy as the reference and speed 0, the pull is entropy regularisation.
-    """
-
-    strength: float | types.Schedule
-    speed: float = 0.0
-    """How far the reference's parameters move to the current ones in one update."""
-
-    def __post_init__(self) -> None:
-        if not callable(self.strength):
-            checks.non_negative("magnet strength", self.strength)
-        checks.in_unit_interval("magnet speed", self.speed)
-
-
-def magnet_pull(logits: types.Logits, magnet_logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:
-    """Direction towards the reference: its logits less ours, centred, so that only the policy moves.
-
-    It is −∂/∂π(a) KL(π ‖ reference) = log reference(a) − log π(a) − 1, up to a part that is common to
-    all actions: to mirror descent, and so to NeuRD, the gradient of that divergence.
-    """
-    return policy.centred(jnp.asarray(magnet_logits) - jnp.asarray(logits), legal)
-
-
-def proximal_step(
-    logits: types.Logits,
-    direction: Float[Array, "A"],
-    magnet_logits: types.Logits,
-    *,
-    step_size: types.Scalar,
-    strength: types.Scalar,
-) -> Float[Array, "A"]:
-    """A table row after one step with the magnet in closed form: (f + α d + α τ m) / (1 + α τ).
-
-    The maximiser of ⟨d, π⟩ − KL(π ‖ old) / α − τ KL(π ‖ magnet), in logits (magnetic mirror descent,
-    Sokota et al. 2023); stable for any strength τ, where following `magnet_pull` needs α τ < 2.
-    """
-    checks.non_negative("step_size", step_size)
-    checks.non_negative("strength", strength)
-    pull = step_size * strength
-    return (logits + step_size * direction + pull * magnet_logits) / (1.0 + pull)
-
-
-def adam_without_momentum(
-    learning_rate: float | types.Schedule, *, decay: float = 0.999, epsilon: float = 1e-8
-) -> optax.GradientTransformation:
-    """Adam with β1 = 0, as the paper uses it, without carrying a first moment that is never read."""
-    if not callable(learning_rate):
-        checks.non_negative("learning_rate", learning_rate)
-    return optax.chain(
-        optax.scale_by_rms(decay=decay, eps=epsilon, eps_in_sqrt=False, bias_correction=True),
-        optax.scale_by_learning_rate(learning_rate),
-    )
-
-
 def sgd(step_size: float | types.Schedule) -> optax.GradientTransformation:
     """Plain steps: in a table, exactly the paper's update."""
     if not callable(step_size):
@@ -258,7 +189,7 @@ def learner(
     *,
     common_mode: str = "paper",
     threshold: float | None = None,
-    magnet: Magnet | None = None,
+    magnet: regularisation.Magnet | None = None,
     critic_cost: float = 1.0,
 ) -> Learner:
     """A learner for the model `apply`, with the algorithm `rule` and any optax optimizer.
@@ -289,10 +220,10 @@ def learner(
             direction = policy.centred(direction, decision.legal)
         if magnet is not None:
             magnet_logits = apply(reference, decision.agent_state).logits
-            pull = magnet_pull(logits, magnet_logits, decision.legal)
+            pull = regularisation.magnet_pull(logits, magnet_logits, decision.legal)
             direction = direction + settings.magnet_strength * pull
         if threshold is not None:
-            direction = thresholded(direction, logits, decision.legal, threshold)
+            direction = regularisation.thresholded(direction, logits, decision.legal, threshold)
         loss = pseudo_loss(output.logits, direction)
         if output.value is not None:
             loss = loss + critic_cost * 0.5 * (decision.target - output.value) ** 2

@@ -14,7 +14,7 @@ import pytest
 import scipy.optimize
 from pohp_neurd.games import two_state_mdp
 
-from pohp_neurd import estimators, learners, neural, policy, tabular
+from pohp_neurd import adam, estimators, learners, neural, policy, regularisation, tabular
 
 EXPLORATIONS = (0.0, 0.05, 0.3, 0.5, 0.9, 1.0)
 PI = np.array([0.1, 0.55, 0.35, 0.0])
@@ -356,12 +356,12 @@ def test_critic_descends_half_its_squared_error():
 @pytest.mark.parametrize("rule", [learners.spg(), learners.neurd(), learners.neurd_cix(0.1)])
 @pytest.mark.parametrize(("size", "common_mode"), [(1, "paper"), (5, "dropped")])
 def test_illegal_logits_never_move(rule, size, common_mode):
-    options = {"common_mode": common_mode, "threshold": 2.0, "magnet": learners.Magnet(0.3, 0.1)}
+    options = {"common_mode": common_mode, "threshold": 2.0, "magnet": regularisation.Magnet(0.3, 0.1)}
     legal = jnp.tile(jnp.array([True, False, True, False]), (size, 1))
 
     table = tabular.table(3, 4)
     start = table.init()._replace(logits=jax.random.normal(jax.random.key(0), (3, 4)))
-    learner = learners.learner(table.apply, rule, learners.adam_without_momentum(0.1), **options)
+    learner = learners.learner(table.apply, rule, adam.adam_without_momentum(0.1), **options)
     decisions = batch(size=size)._replace(legal=legal, action=jnp.zeros(size, jnp.int32))
     state = learner.init(start)._replace(magnet=table.init())
     after, _ = jax.jit(learner.update)(state, decisions)
@@ -370,7 +370,7 @@ def test_illegal_logits_never_move(rule, size, common_mode):
 
     network = neural.network(3, 4, torso=(4,))
     start = network.init(key=jax.random.key(0))
-    learner = learners.learner(network.apply, rule, learners.adam_without_momentum(0.1), **options)
+    learner = learners.learner(network.apply, rule, adam.adam_without_momentum(0.1), **options)
     decisions = decisions._replace(agent_state=jnp.ones((size, 3)))
     after, _ = jax.jit(learner.update)(learner.init(start), decisions)
     for name, axis in (("w", 1), ("b", 0)):
@@ -381,7 +381,9 @@ def test_illegal_logits_never_move(rule, size, common_mode):
 def test_padding_changes_nothing_and_stays_finite():
     model = tabular.table(3, 4, critic=True)
     for rule in (learners.spg(), learners.neurd(), learners.neurd_cix(0.1)):
-        learner = learners.learner(model.apply, rule, learners.sgd(0.1), magnet=learners.Magnet(0.1, 0.1))
+        learner = learners.learner(
+            model.apply, rule, learners.sgd(0.1), magnet=regularisation.Magnet(0.1, 0.1)
+        )
         decisions = batch(size=5)
         padding = jax.tree.map(lambda x: jnp.zeros((3, *x.shape[1:]), x.dtype), decisions)
         # A critic says something at padding too.
@@ -415,9 +417,9 @@ def test_dropping_the_common_mode_centres_the_direction_and_keeps_the_policy():
 def test_threshold_by_hand():
     legal = jnp.array([True, True, True, False])
     logits = jnp.array([5.0, 1.0, 0.0, 100.0])  # centred: 3, −1, −2
-    outward = learners.thresholded(jnp.array([1.0, 1.0, -1.0, 0.0]), logits, legal, 2.0)
+    outward = regularisation.thresholded(jnp.array([1.0, 1.0, -1.0, 0.0]), logits, legal, 2.0)
     np.testing.assert_array_equal(outward, [0.0, 1.0, 0.0, 0.0])
-    inward = learners.thresholded(jnp.array([-1.0, -1.0, 1.0, 0.0]), logits, legal, 2.0)
+    inward = regularisation.thresholded(jnp.array([-1.0, -1.0, 1.0, 0.0]), logits, legal, 2.0)
     np.testing.assert_array_equal(inward, [-1.0, -1.0, 1.0, 0.0])
 
 
@@ -427,7 +429,7 @@ def test_threshold_matches_a_loop_and_bounds_the_logits():
         logits, direction = rng.normal(size=(2, 5)) * 3
         legal = rng.random(5) < 0.7
         legal[0] = True
-        got = learners.thresholded(
+        got = regularisation.thresholded(
             *(jnp.asarray(x, jnp.float32) for x in (direction, logits)), jnp.asarray(legal), 1.5
         )
         for a in range(5):
@@ -460,7 +462,7 @@ def test_magnet_pull_is_the_gradient_of_the_divergence():
 
         slope = oracles.finite_differences(divergence, oracles.softmax(mine, legal) + 1e-12)
         expected = np.where(legal, -slope - np.mean(-slope[legal]), 0.0)
-        got = learners.magnet_pull(jnp.asarray(mine), jnp.asarray(magnet), jnp.asarray(legal))
+        got = regularisation.magnet_pull(jnp.asarray(mine), jnp.asarray(magnet), jnp.asarray(legal))
         np.testing.assert_allclose(got, expected, atol=1e-6)
         centred = [policy.centred(jnp.asarray(x), jnp.asarray(legal)) for x in (mine, magnet)]
         np.testing.assert_allclose(got, centred[1] - centred[0], atol=1e-14)
@@ -478,7 +480,10 @@ def test_fixed_magnet_is_a_geometric_pull():
         model = tabular.table(3, 4)
         start = tabular.Table(jnp.asarray(np.random.default_rng(0).normal(size=(3, 4))), None)
         learner = learners.learner(
-            model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=learners.Magnet(strength=0.4)
+            model.apply,
+            learners.neurd_cix(0.1),
+            learners.sgd(0.5),
+            magnet=regularisation.Magnet(strength=0.4),
         )
         state = learner.init(start)._replace(magnet=model.init())
         update = jax.jit(learner.update)
@@ -493,7 +498,7 @@ def test_fixed_magnet_is_a_geometric_pull():
 def test_moving_magnet_follows_the_parameters():
     model, decisions = tabular.table(3, 4), batch()
     learner = learners.learner(
-        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=learners.Magnet(0.2, speed=0.25)
+        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=regularisation.Magnet(0.2, speed=0.25)
     )
     state, update = learner.init(model.init()), jax.jit(learner.update)
     for _ in range(3):
@@ -507,7 +512,7 @@ def test_magnet_strength_by_schedule():
     model = tabular.table(3, 4)
     schedule = optax.piecewise_constant_schedule(0.4, {1: 0.0})  # 0.4 at the first update, then 0
     learner = learners.learner(
-        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=learners.Magnet(schedule)
+        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=regularisation.Magnet(schedule)
     )
     start = model.init()._replace(logits=jnp.tile(jnp.array([2.0, -2.0, 0.0, 0.0]), (3, 1)))
     state = learner.init(start)._replace(magnet=model.init())
@@ -522,7 +527,7 @@ def test_state_can_be_donated():
     # Parameters and magnet start out equal, and must not be one buffer.
     model = tabular.table(3, 4)
     learner = learners.learner(
-        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=learners.Magnet(0.2, speed=0.25)
+        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=regularisation.Magnet(0.2, speed=0.25)
     )
     state, _ = jax.jit(learner.update, donate_argnums=0)(learner.init(model.init()), batch())
     assert np.all(np.isfinite(state.parameters.logits))
@@ -542,7 +547,7 @@ def test_proximal_step_is_the_maximiser(step_size, strength):
 
         best = scipy.optimize.minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-9}).x
         rows = [jnp.asarray(x) for x in (logits, direction, magnet)]
-        got = learners.proximal_step(*rows, step_size=step_size, strength=strength)
+        got = regularisation.proximal_step(*rows, step_size=step_size, strength=strength)
         np.testing.assert_allclose(
             oracles.softmax(np.asarray(got), everywhere), oracles.softmax(best, everywhere), atol=1e-6
         )
@@ -552,7 +557,7 @@ def test_proximal_step_is_the_maximiser(step_size, strength):
 def test_proximal_step_without_strength_is_the_plain_step():
     with jax.enable_x64(True):
         rows = [jnp.asarray(x) for x in np.random.default_rng(5).normal(size=(3, 4))]
-        got = learners.proximal_step(*rows, step_size=0.3, strength=0.0)
+        got = regularisation.proximal_step(*rows, step_size=0.3, strength=0.0)
         np.testing.assert_allclose(got, rows[0] + 0.3 * rows[1], rtol=1e-14)
 
 
@@ -584,7 +589,7 @@ def test_schedules_are_read_at_the_number_of_updates():
 
 def test_adam_without_momentum_is_adam():
     start = {"w": jnp.array([1.0, -2.0, 3.0])}
-    one, other = learners.adam_without_momentum(0.01), optax.adam(0.01, b1=0.0, b2=0.999, eps=1e-8)
+    one, other = adam.adam_without_momentum(0.01), optax.adam(0.01, b1=0.0, b2=0.999, eps=1e-8)
     states, parameters = [one.init(start), other.init(start)], [start, start]
     for step in range(5):
         gradient = {"w": jax.random.normal(jax.random.key(step), (3,)) * jnp.array([1e-6, 1.0, 1e3])}
@@ -643,11 +648,11 @@ BATTERY = {
     "neurd_cix schedule": (learners.neurd_cix(learners.theorem1_exploration(0.5, 4)), "adam", {}),
     "optax schedule": (learners.neurd_cix(optax.linear_schedule(1.0, 0.0, 9)), "sgd schedule", {}),
     "threshold": (learners.neurd(), "sgd", {"threshold": 2.0}),
-    "magnet": (learners.neurd_cix(0.1), "sgd", {"magnet": learners.Magnet(0.3)}),
+    "magnet": (learners.neurd_cix(0.1), "sgd", {"magnet": regularisation.Magnet(0.3)}),
     "moving magnet": (
         learners.neurd_cix(0.1),
         "adam",
-        {"magnet": learners.Magnet(optax.constant_schedule(0.3), speed=0.01), "threshold": 3.0},
+        {"magnet": regularisation.Magnet(optax.constant_schedule(0.3), speed=0.01), "threshold": 3.0},
     ),
 }
 
@@ -657,7 +662,7 @@ def build(name, network):
     optimizers = {
         "sgd": learners.sgd(0.1),
         "sgd schedule": learners.sgd(optax.exponential_decay(0.1, 10, 0.5)),
-        "adam": learners.adam_without_momentum(1e-3),
+        "adam": adam.adam_without_momentum(1e-3),
     }
     model = neural.network(3, 4, torso=(5, 4), critic=True) if network else tabular.table(3, 4)
     return model, learners.learner(model.apply, rule, optimizers[optimizer], **options)
@@ -715,8 +720,8 @@ def test_no_other_public_piece_recompiles():
             (scalar(-1), jnp.asarray(0), jnp.ones(3) / 3, scalar(0.1)),
         ),
         "advantages": (estimators.advantages, (scalar(-1), jnp.asarray(0), jnp.ones(3) / 3, scalar(0.1))),
-        "threshold": (learners.thresholded, (jnp.ones(3), jnp.zeros(3), legal, scalar(2))),
-        "magnet_pull": (learners.magnet_pull, (jnp.ones(3), jnp.zeros(3), legal)),
+        "threshold": (regularisation.thresholded, (jnp.ones(3), jnp.zeros(3), legal, scalar(2))),
+        "magnet_pull": (regularisation.magnet_pull, (jnp.ones(3), jnp.zeros(3), legal)),
     }
     for name, (function, arguments) in pieces.items():
         piece = counted(name, function)
@@ -768,11 +773,11 @@ def _extreme_updates(x64):
     def build(direction):
         def update(state, decisions, exploration):
             rule = learners.Rule(direction, lambda count: exploration)
-            options = {"threshold": 2.0, "magnet": learners.Magnet(0.1, 0.1), "common_mode": "dropped"}
+            options = {"threshold": 2.0, "magnet": regularisation.Magnet(0.1, 0.1), "common_mode": "dropped"}
             return learners.learner(model.apply, rule, learners.sgd(1.0), **options).update(state, decisions)
 
         rule = learners.Rule(direction, learners.constant(0.0))
-        options = {"magnet": learners.Magnet(0.1, 0.1)}
+        options = {"magnet": regularisation.Magnet(0.1, 0.1)}
         return jax.jit(update), learners.learner(model.apply, rule, learners.sgd(1.0), **options).init
 
     return [build(d) for d in (learners.spg_direction, learners.neurd_cix_direction)]
@@ -806,16 +811,18 @@ def updated(**changes):
         (lambda: learners.theorem1_exploration(1.0, 0), "num_actions must be at least 1, but is 0."),
         (lambda: learners.sgd(-0.1), "step_size must be a finite number of at least 0, but is -0.1."),
         (
-            lambda: learners.adam_without_momentum(-1.0),
+            lambda: adam.adam_without_momentum(-1.0),
             "learning_rate must be a finite number of at least 0, but is -1.",
         ),
         (
-            lambda: learners.Magnet(-1.0),
+            lambda: regularisation.Magnet(-1.0),
             "magnet strength must be a finite number of at least 0, but is -1.",
         ),
-        (lambda: learners.Magnet(1.0, speed=2.0), "magnet speed must lie in [0, 1], but is 2."),
+        (lambda: regularisation.Magnet(1.0, speed=2.0), "magnet speed must lie in [0, 1], but is 2."),
         (
-            lambda: learners.proximal_step(np.ones(2), np.ones(2), np.ones(2), step_size=-1.0, strength=0.0),
+            lambda: regularisation.proximal_step(
+                np.ones(2), np.ones(2), np.ones(2), step_size=-1.0, strength=0.0
+            ),
             "step_size must be a finite number of at least 0, but is -1.",
         ),
         (lambda: make(common_mode="no"), "common_mode must be one of paper, dropped, but is 'no'."),

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import exact, learners, policy, tabular, types
+from pohp_neurd import exact, learners, policy, regularisation, tabular, types
 from pohp_neurd.experiment import records, run_folder
 from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.games import matrix_game
@@ -33,7 +33,7 @@ class Config:
     def __post_init__(self) -> None:
         learners.rule(self.learner, self.exploration)
         learners.sgd(self.step_size)
-        learners.Magnet(self.magnet_strength, self.magnet_speed)
+        regularisation.Magnet(self.magnet_strength, self.magnet_speed)
         for name in ("batch_size", "episodes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
@@ -55,7 +55,7 @@ def run(
     folder = run_folder.open_run(path, dataclasses.asdict(config), overwrite=overwrite)
     learner, advance = _loop(config, payoffs - payoffs.max())
     table = tabular.table(1, payoffs.shape[0])
-    states = jax.vmap(lambda _: learner.init(table.init()))(jnp.arange(2))
+    states = jax.vmap(lambda _: learner.init(table.init(key=jax.random.key(0))))(jnp.arange(2))
     total = jnp.zeros((2, payoffs.shape[0]))
     updates = config.episodes // config.batch_size // _ROWS
     rows: list[dict[str, Any]] = []
@@ -92,7 +92,7 @@ def _loop(config: Config, payoffs: np.ndarray) -> tuple[learners.Learner, Any]:
         model.apply,
         learners.rule(config.learner, config.exploration),
         learners.sgd(config.step_size),
-        magnet=learners.Magnet(config.magnet_strength, config.magnet_speed),
+        magnet=regularisation.Magnet(config.magnet_strength, config.magnet_speed),
     )
     # The game is symmetric but for the sign: the second agent's payoffs are minus the first's, transposed.
     worth = jnp.asarray(np.stack([payoffs, -payoffs.T + payoffs.min()]), jnp.float32)
