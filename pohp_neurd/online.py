@@ -109,7 +109,7 @@ class Info(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """An online agent as three pure functions; a step is `act`, then `learn`."""
+    """An online agent as pure functions; a step is `act`, then `learn`."""
 
     init: Callable[..., State]
     """(moment, *, key) -> state; of the moment only its shapes count."""
@@ -117,6 +117,8 @@ class Agent(NamedTuple):
     """(state, moment, *, key) -> state with the decision in its window, and the action."""
     learn: Callable[[State], tuple[State, Info]]
     """One update from the window; none before the window holds a complete target."""
+    parameters: Callable[[State], types.Parameters]
+    """The network's parameters, in the layout of `neural.network`, to look at."""
 
 
 def agent(body: actor_critic.ActorCritic, options: Options) -> Agent:
@@ -201,7 +203,7 @@ def agent(body: actor_critic.ActorCritic, options: Options) -> Agent:
         after = body.update(before, decisions)
         return after, Info(policy.entropy(now.logits[0], legal[0]), targets[0] - now.value[0])
 
-    return Agent(init, act, learn)
+    return Agent(init, act, learn, lambda state: body.parameters(state.body))
 
 
 def _factors(options: Options, dtype: Any) -> Float[Array, "W"]:

@@ -167,7 +167,7 @@ def test_200_steps_equal_the_slow_agent(options):
             state, _ = learn(state)
             slow.act(*[np.asarray(field) for field in now], int(action))
             slow.learn()
-            parameters = body.parameters(state.body)
+            parameters = agent.parameters(state)
             assert worst_relative_error(slow, parameters) < 1e-6, f"step {step}"
             moved = max(moved, float(jnp.max(jnp.abs(parameters["actor"]["b"]))))
         assert moved > 10 * learning_rate
@@ -187,7 +187,7 @@ def test_200_steps_in_a_world_equal_the_slow_agent(world):
         see = lifetimes.sight(world, options)
         key = jax.random.key(3)
         life = lifetimes.begin(world, agent, see, key=key)
-        slow = SlowAgent(_parameters(life, world, options, torso), options, learning_rate, exploration)
+        slow = SlowAgent(agent.parameters(life.agent), options, learning_rate, exploration)
         live = jax.jit(lambda life: lifetimes.live(world, agent, see, life, 1, key=key))
         legal = np.ones(spec.num_actions, bool)
         for step in range(200):
@@ -197,13 +197,7 @@ def test_200_steps_in_a_world_equal_the_slow_agent(world):
             action = int(life.agent.window.action[-1])
             slow.act(x, legal, float(before.reward), float(before.continuation), action)
             slow.learn()
-            assert worst_relative_error(slow, _parameters(life, world, options, torso)) < 1e-6, f"step {step}"
-
-
-def _parameters(life, world, options, torso):
-    if not lifetimes.is_sparse(world, options):
-        return life.agent.body.parameters
-    return actor_critic.join({**life.agent.body.learner.parameters, "input": life.agent.body.rows})
+            assert worst_relative_error(slow, agent.parameters(life.agent)) < 1e-6, f"step {step}"
 
 
 def _lives(world, options, runs, steps, calls=1, width=16):
