@@ -36,8 +36,8 @@ _SEED = flags.DEFINE_integer("seed", _DEFAULTS.seed, "The seed that all of them 
 _ARMS = flags.DEFINE_integer(
     "arms", _DEFAULTS.arms, "Arms of bernoulli, switching and adaptive; the other problems have their own."
 )
-_OUTPUT = flags.DEFINE_string("output", "runs/bandit", "The folder for config.json, metrics.csv, curve.png.")
-_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Throw away the run that is in --output.")
+_OUTPUT = flags.DEFINE_string("output_dir", "runs/bandit", "The folder for config.json, metrics.csv, curve.png.")
+_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Throw away the run that is in --output_dir.")
 
 
 def main(_: list[str]) -> None:

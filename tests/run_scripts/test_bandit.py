@@ -27,7 +27,7 @@ def script():
 
 def test_it_prints_a_table_and_one_line_of_json(script, tmp_path, capsys):
     with flagsaver.flagsaver(
-        problem="adaptive", horizon=20, seeds=4, estimator=["cix"], output=str(tmp_path / "run")
+        problem="adaptive", horizon=20, seeds=4, estimator=["cix"], output_dir=str(tmp_path / "run")
     ):
         script.main([])
     *lines, last = capsys.readouterr().out.splitlines()
@@ -48,7 +48,7 @@ def test_it_prints_a_table_and_one_line_of_json(script, tmp_path, capsys):
     ],
 )
 def test_wrong_flags_end_with_one_sentence_and_code_2(script, given, message, tmp_path, capsys):
-    with flagsaver.flagsaver(output=str(tmp_path / "run"), **given), pytest.raises(SystemExit) as exit_:
+    with flagsaver.flagsaver(output_dir=str(tmp_path / "run"), **given), pytest.raises(SystemExit) as exit_:
         script.main([])
     assert exit_.value.code == 2
     error = capsys.readouterr().err
@@ -67,6 +67,6 @@ def test_help_helps():
         "--delta",
         "--horizon",
         "--seeds",
-        "--output",
+        "--output_dir",
     ):
         assert flag in shown.stdout

@@ -17,26 +17,45 @@ def draw(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], *, tit
         axes.set_title(title, fontsize=9)
 
 
-def panel(axes: Any, rows: Sequence[Mapping[str, Any]], *, smoothed: int = 10_000) -> None:
-    """The curves of `rows` on `axes`: reward per 1,000 steps, averaged over windows of `smoothed` steps."""
+def compare(
+    path: str | os.PathLike[str], runs: Mapping[str, Sequence[Mapping[str, Any]]], *, title: str
+) -> None:
+    """Draws several experiments on one picture, each under its name, a colour for each."""
+    with style.picture(path, width=6.4, height=4.0) as figure:
+        axes = figure.subplots()
+        for index, (name, rows) in enumerate(runs.items()):
+            _draw_setting(axes, rows, name, style.COLOURS[index % len(style.COLOURS)])
+        _label(axes)
+        axes.legend(fontsize=8)
+        axes.set_title(title, fontsize=9)
+
+
+def panel(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The curves of `rows` on `axes`, a colour for every learning rate and exploration."""
     settings = sorted({(row["learning_rate"], row["exploration"]) for row in rows})
     for index, setting in enumerate(settings):
         here = [row for row in rows if (row["learning_rate"], row["exploration"]) == setting]
-        steps, curves = _curves(here, smoothed)
-        colour = style.COLOURS[index % len(style.COLOURS)]
-        axes.plot(steps, curves.T, color=colour, linewidth=0.6, alpha=0.35)
         label = f"learning rate {setting[0]:g}, exploration {setting[1]:g}"
-        axes.plot(steps, curves.mean(axis=0), color=colour, linewidth=2.2, label=label)
-    axes.set_xlabel("steps")
-    axes.set_ylabel("reward per 1,000 steps")
-    axes.ticklabel_format(axis="x", style="plain")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
+        _draw_setting(axes, here, label, style.COLOURS[index % len(style.COLOURS)])
+    _label(axes)
     if len(settings) > 1:
         axes.legend(fontsize=8)
 
 
+def _draw_setting(axes: Any, rows: Sequence[Mapping[str, Any]], label: str, colour: str) -> None:
+    steps, curves = _curves(rows, smoothed=10_000)
+    axes.plot(steps, curves.T, color=colour, linewidth=0.6, alpha=0.35)
+    axes.plot(steps, curves.mean(axis=0), color=colour, linewidth=2.2, label=label)
+
+
+def _label(axes: Any) -> None:
+    axes.set_xlabel("steps")
+    axes.set_ylabel("reward per 1,000 steps")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+
+
 def _curves(rows: Sequence[Mapping[str, Any]], smoothed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Steps [T], and a curve for each seed [seeds, T]."""
+    """Steps [T], and for each seed the reward per 1,000 steps [seeds, T], a mean over `smoothed` steps."""
     steps = np.array(sorted({row["steps"] for row in rows}))
     seeds = sorted({row["seed"] for row in rows})
     place = {step: column for column, step in enumerate(steps)}
