@@ -1,0 +1,44 @@
+"""The study of catch agents, on networks whose figures are known."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pohp_neurd import neural
+from pohp_neurd.experiment import catch_study, single_agent
+
+
+def parameters(bias):
+    """A network that says the same of every board: logits `bias`, value −2."""
+    fresh = neural.network(50, 3, torso=(6, 6), critic=True).init(key=jax.random.key(0))
+    silent = jax.tree.map(jnp.zeros_like, fresh)
+    silent["actor"]["b"] = jnp.asarray(bias)
+    silent["critic"]["b"] = jnp.asarray([-2.0])
+    return silent
+
+
+def test_a_uniform_policy_misses_four_balls_of_five():
+    found = catch_study.inspect(parameters([0.0, 0.0, 0.0]), (6, 6))
+    assert found["misses"] == 0.8
+    assert found["columns_missed"] == 5
+    assert found["entropy"] == round(np.log(3), 4)
+    assert (found["silent_units_1"], found["silent_units_2"]) == (1.0, 1.0)
+    assert (found["value_mean"], found["value_spread"]) == (-2.0, 0.0)
+
+
+def test_a_constant_action_catches_one_column():
+    """Always left: the paddle waits in the leftmost column, and only that ball is caught."""
+    found = catch_study.inspect(parameters([50.0, 0.0, 0.0]), (6, 6))
+    assert (found["misses"], found["columns_missed"], found["entropy"]) == (0.8, 4, 0.0)
+
+
+def test_a_run_is_studied_seed_by_seed(tmp_path):
+    settings = {"num_steps": 40, "interval": 40, "width": 8, "learning_rates": (0.001,)}
+    single_agent.run(single_agent.Config(seeds=3, **settings), tmp_path / "catch")
+    rows = catch_study.study(tmp_path / "catch")
+    assert [row["seed"] for row in rows] == [0, 1, 2]
+    assert all(tuple(row) == catch_study.COLUMNS and 0 < row["misses"] < 1 for row in rows)
+    single_agent.run(single_agent.Config("cart_pole", seeds=1, **settings), tmp_path / "cart_pole")
+    with pytest.raises(ValueError, match="this study is of catch, but .* is a run in cart_pole"):
+        catch_study.study(tmp_path / "cart_pole")

@@ -1,0 +1,71 @@
+"""The scripts that read runs of train_single_agent.py, called in-process."""
+
+import importlib.util
+import pathlib
+
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+from pohp_neurd.experiment import single_agent
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "run_scripts"
+
+
+def call(name, arguments):
+    known = set(flags.FLAGS)
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    try:
+        with flagsaver.flagsaver():
+            module.main(flags.FLAGS([name, *arguments]))
+    finally:
+        for added in set(flags.FLAGS) - known:
+            delattr(flags.FLAGS, added)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "catch"
+    config = single_agent.Config(seeds=2, num_steps=80, interval=40, width=8, explorations=(0.0, 1.0))
+    single_agent.run(config, folder)
+    return folder
+
+
+def test_curves_are_drawn(run, tmp_path):
+    picture = tmp_path / "curves.png"
+    file = run / "metrics.csv"
+    call("plot_learning_curves", [f"--output={picture}", "--title=Catch", f"zero={file}@0", f"one={file}@1"])
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("argument", "sentence"),
+    [
+        ("just_a_file.csv", "runs are given as name=file, but one is 'just_a_file.csv'."),
+        ("a={file}@0.5", "has no rows."),
+        (None, "there is nothing to draw: give at least one name=file."),
+    ],
+)
+def test_wrong_arguments_get_one_sentence(run, tmp_path, capsys, argument, sentence):
+    given = [] if argument is None else [argument.format(file=run / "metrics.csv")]
+    with pytest.raises(SystemExit) as caught:
+        call("plot_learning_curves", [f"--output={tmp_path / 'x.png'}", *given])
+    assert caught.value.code == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_a_run_is_studied(run, capsys):
+    call("study_catch", [f"--run={run}"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + 4
+    assert lines[0].startswith("learning_rate,exploration,seed,misses")
+
+
+def test_a_missing_run_gets_one_sentence(tmp_path, capsys):
+    with pytest.raises(SystemExit) as caught:
+        call("study_catch", [f"--run={tmp_path / 'nowhere'}"])
+    assert caught.value.code == 2
+    assert "nowhere" in capsys.readouterr().err
