@@ -36,7 +36,9 @@ _SEED = flags.DEFINE_integer("seed", _DEFAULTS.seed, "The seed that all of them 
 _ARMS = flags.DEFINE_integer(
     "arms", _DEFAULTS.arms, "Arms of bernoulli, switching and adaptive; the other problems have their own."
 )
-_OUTPUT = flags.DEFINE_string("output_dir", "runs/bandit", "The folder for config.json, metrics.csv, curve.png.")
+_OUTPUT = flags.DEFINE_string(
+    "output_dir", "runs/bandit", "The folder for config.json, metrics.csv, curve.png."
+)
 _OVERWRITE = flags.DEFINE_bool("overwrite", False, "Throw away the run that is in --output_dir.")
 
 
