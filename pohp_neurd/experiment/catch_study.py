@@ -8,6 +8,7 @@ import pathlib
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pohp_neurd import lifetimes, neural, policy
@@ -51,7 +52,7 @@ def study(path: records.Path) -> list[dict[str, Any]]:
         raise ValueError(f"there is no checkpoint in {path}.")
     rows = []
     for index, (rate, exploration, seed) in enumerate(config.settings()):
-        life = jax.tree.map(lambda leaf, i=index: leaf[i], restored.tree)
+        life = jax.tree.map(lambda leaf, i=index: jnp.asarray(leaf[i]), restored.tree)
         agent = lifetimes.paper_agent(
             config.world(), config.options(), learning_rate=rate, exploration=exploration, torso=torso
         )
@@ -74,10 +75,10 @@ def inspect(parameters: Any, torso: tuple[int, ...] = neural.PAPER_TORSO) -> dic
     chances = np.asarray(jax.vmap(lambda f: policy.probabilities(f, legal))(output.logits), np.float64)
     table = dict(zip(places, chances, strict=True))
     caught = [_catch_probability(table, column, world) for column in range(world.columns)]
-    first = np.maximum(boards @ parameters["torso_0"]["w"] + parameters["torso_0"]["b"], 0)
-    second = np.maximum(
-        np.concatenate([first, boards], axis=1) @ parameters["torso_1"]["w"] + parameters["torso_1"]["b"], 0
-    )
+    weights = jax.tree.map(np.asarray, parameters)
+    first = np.maximum(boards @ weights["torso_0"]["w"] + weights["torso_0"]["b"], 0)
+    seen = np.concatenate([first, boards], axis=1)
+    second = np.maximum(seen @ weights["torso_1"]["w"] + weights["torso_1"]["b"], 0)
     values = np.asarray(output.value)
     entropies = jax.vmap(lambda f: policy.entropy(f, legal))(output.logits)
     return {

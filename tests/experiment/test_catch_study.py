@@ -40,5 +40,5 @@ def test_a_run_is_studied_seed_by_seed(tmp_path):
     assert [row["seed"] for row in rows] == [0, 1, 2]
     assert all(tuple(row) == catch_study.COLUMNS and 0 < row["misses"] < 1 for row in rows)
     single_agent.run(single_agent.Config("cart_pole", seeds=1, **settings), tmp_path / "cart_pole")
-    with pytest.raises(ValueError, match="this study is of catch, but .* is a run in cart_pole"):
+    with pytest.raises(ValueError, match=r"this study is of catch, but .* is a run in cart_pole"):
         catch_study.study(tmp_path / "cart_pole")
