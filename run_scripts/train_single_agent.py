@@ -1,9 +1,9 @@
 """Trains the paper's online actor-critic in catch or cart pole, many seeds and settings in one call.
 
-Writes config.json, metrics.csv, checkpoints/ and curve.png into --output, and ends with one line of JSON.
+Writes config.json, metrics.csv, checkpoints/ and curve.png into --output_dir, and ends with one line of JSON.
 
     python run_scripts/train_single_agent.py --environment=catch --learner=neurd_cix --exploration=1 \
-        --common_mode=dropped --learning_rate=0.00003 --num_steps=300000 --seeds=20 --output=runs/catch
+        --common_mode=dropped --learning_rate=0.00003 --num_steps=300000 --seeds=20 --output_dir=runs/catch
 """
 
 import json
@@ -47,9 +47,9 @@ for _name, _help in _STRINGS.items():
 for _name, _help in _INTEGERS.items():
     flags.DEFINE_integer(_name, getattr(_DEFAULTS, _name), _help)
 flags.DEFINE_float("epsilon", _DEFAULTS.epsilon, "Adam's ε.")
-_OUTPUT = flags.DEFINE_string("output", "runs/single_agent", "The folder of the run.")
-_RESUME = flags.DEFINE_bool("resume", False, "Go on with the run in --output from its newest checkpoint.")
-_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Throw away the run that is in --output.")
+_OUTPUT = flags.DEFINE_string("output_dir", "runs/single_agent", "The folder of the run.")
+_RESUME = flags.DEFINE_bool("resume", False, "Go on with the run in --output_dir from its newest checkpoint.")
+_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Throw away the run that is in --output_dir.")
 _CORES = flags.DEFINE_integer("cores", None, "Cores to use; by default all. No figure depends on it.")
 
 

@@ -30,7 +30,7 @@ def call(script, tmp_path, capsys, monkeypatch):
     def run(*arguments):
         given = [f"--{name}={value}" for name, value in TINY.items()]
         with flagsaver.flagsaver():
-            rest = script._parse(["script", *given, f"--output={tmp_path / 'run'}", *arguments])
+            rest = script._parse(["script", *given, f"--output_dir={tmp_path / 'run'}", *arguments])
             script.main(rest)
         return json.loads(capsys.readouterr().out.splitlines()[-1])
 
