@@ -8,7 +8,7 @@ from pohp_neurd.experiment.plot import style
 
 
 def draw(path: records.Path, rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
-    """Draws the rows of a metrics.csv: both axes logarithmic, as NashConv falls like a power of time."""
+    """Draws the rows of a metrics.csv, NashConv on a logarithmic axis."""
     episodes = [float(row["episodes"]) for row in rows]
     with style.picture(path) as figure:
         axes = figure.add_subplot()
@@ -17,5 +17,6 @@ def draw(path: records.Path, rows: Sequence[Mapping[str, Any]], *, title: str) -
             ("nash_conv_average", "average policy", "--"),
         ):
             axes.plot(episodes, [float(row[column]) for row in rows], line, label=label)
-        axes.set(title=title, xlabel="episodes", ylabel="NashConv", xscale="log", yscale="log")
+        axes.set(title=title, xlabel="episodes", ylabel="NashConv", yscale="log")
+        axes.set_xlim(left=0)
         axes.legend()
