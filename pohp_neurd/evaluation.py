@@ -1,4 +1,4 @@
-"""Sweeps over a sequence form: realization plans, returns, best responses, NashConv, counterfactual values.
+"""Sweeps over a sequence form: realization plans, returns, best responses, counterfactual values.
 
 Pure functions for jit and vmap, in whatever precision the policy comes in; `exact` is the door to them for
 users. A policy has one row for every agent state of the form.
@@ -164,7 +164,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Outcome:
-    """Every agent's expected return and best-response value."""
+    """Every agent's expected return and best-response value; NashConv is the sum of their differences."""
     acting = profile(form, slots(form, policy))
     expected, best = [], []
     for agent in range(len(form.agents)):
@@ -172,12 +172,6 @@ def outcome(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Ou
         expected.append(expected_return(form, acting, gained, agent))
         best.append(best_response(form, gained, agent).value)
     return Outcome(jnp.stack(expected), jnp.stack(best))
-
-
-def nash_conv(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Float[Array, ""]:
-    """What the agents would gain by best responses, added up (Lanctot et al. 2017): 0 at an equilibrium."""
-    found = outcome(form, policy)
-    return jnp.sum(found.best - found.expected)
 
 
 def _sum(

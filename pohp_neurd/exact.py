@@ -50,8 +50,9 @@ def nash_conv(
     >>> nash_conv(game, np.array([[0.25, 0.5, 0.25], [0.25, 0.5, 0.25]]))
     0.0
     """
-    value = _evaluate(evaluation.nash_conv, tree, policy, index)
-    return float(value) if value.ndim == 0 else value
+    found = _evaluate(tree, policy, index)
+    gains = np.sum(found.best - found.expected, axis=-1)
+    return float(gains) if gains.ndim == 0 else gains
 
 
 def exploitability(tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None) -> Any:
@@ -66,14 +67,14 @@ def exploitability(tree: trees.Tree, policy: Policy, index: agent_state.Index | 
 
 def expected_returns(tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None) -> np.ndarray:
     """Every agent's expected return [P], or [K, P] for a stack of policies."""
-    return _evaluate(evaluation.outcome, tree, policy, index).expected
+    return _evaluate(tree, policy, index).expected
 
 
 def best_response_values(
     tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None
 ) -> np.ndarray:
     """What every agent would get by a best response [P], or [K, P] for a stack of policies."""
-    return _evaluate(evaluation.outcome, tree, policy, index).best
+    return _evaluate(tree, policy, index).best
 
 
 def best_response(
@@ -207,34 +208,31 @@ def _normalised(policy: Any) -> np.ndarray:
     return array / array.sum(axis=-1, keepdims=True)
 
 
-def _evaluate(function: Any, tree: trees.Tree, policy: Any, index: agent_state.Index | None) -> Any:
+def _evaluate(tree: trees.Tree, policy: Any, index: agent_state.Index | None) -> Any:
+    """The `evaluation.Outcome`, as numpy, with a leading axis for a stack of policies."""
     form = sequence_form_of(tree, index)
     legal = tree.legal if index is None else index.legal
     if np.shape(policy)[-2:] != legal.shape or np.ndim(policy) not in (2, 3):
         check_policy(policy, tree, index)
+    judge = _judge if np.ndim(policy) == 2 else _judge_all
     with jax.enable_x64(True):
-        value, sound = _compiled(function, np.ndim(policy) == 3)(form, policy)
-        if not sound:
+        found, sound = judge(form, policy)
+        if not np.all(sound):
             check_policy(policy, tree, index)
-        return jax.tree.map(np.asarray, value)
+        return jax.tree.map(np.asarray, found)
 
 
-@functools.cache
-def _compiled(function: Any, stacked: bool) -> Any:
-    """`function` of a form and a policy, and whether the policy is one."""
+def _judged(form: sequence_form.SequenceForm, policy: Array) -> tuple[evaluation.Outcome, Array]:
+    """The outcome of `policy`, and whether it is one."""
+    sound = _is_sound(form, policy)
+    if policy.dtype != jnp.float64:
+        policy = policy.astype(jnp.float64)
+        policy = policy / jnp.sum(policy, axis=1, keepdims=True)
+    return evaluation.outcome(form, policy), sound
 
-    def evaluate(form: sequence_form.SequenceForm, policy: Array) -> tuple[Any, Array]:
-        sound = _is_sound(form, policy)
-        if policy.dtype != jnp.float64:
-            policy = policy.astype(jnp.float64)
-            policy = policy / jnp.sum(policy, axis=1, keepdims=True)
-        return function(form, policy), sound
 
-    def evaluate_stack(form: sequence_form.SequenceForm, policies: Array) -> Any:
-        values, sound = jax.vmap(evaluate, in_axes=(None, 0))(form, policies)
-        return values, jnp.all(sound)
-
-    return jax.jit(evaluate_stack if stacked else evaluate)
+_judge = jax.jit(_judged)
+_judge_all = jax.jit(jax.vmap(_judged, in_axes=(None, 0)))
 
 
 def _is_sound(form: sequence_form.SequenceForm, policy: Array) -> Array:
