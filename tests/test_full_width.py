@@ -28,7 +28,9 @@ def run(tree, iterations, step_size):
         )
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker"])
+@pytest.mark.parametrize(
+    "name", ["kuhn_poker", "kuhn_poker(players=3)", pytest.param("leduc_poker", marks=pytest.mark.slow)]
+)
 def test_iterations_follow_exact_directions(name):
     """Three updates, step by step, from the directions and reaches of the sweeps over histories."""
     tree = openspiel.compile_game(name)

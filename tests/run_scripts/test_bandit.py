@@ -1,28 +1,14 @@
 """run_scripts/bandit.py: flags in, a table and one line of JSON out, clear refusals."""
 
-import importlib.util
 import json
 import pathlib
 import subprocess
 import sys
 
 import pytest
-from absl import flags
 from absl.testing import flagsaver
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "bandit.py"
-
-
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("run_scripts_bandit", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not flags.FLAGS.is_parsed():
-        flags.FLAGS(["bandit"])
-    yield module
-    for name in list(flags.FLAGS.flags_by_module_dict().get("run_scripts_bandit", ())):
-        flags.FLAGS.__delattr__(name.name)
 
 
 def test_it_prints_a_table_and_one_line_of_json(script, tmp_path, capsys):

@@ -1,28 +1,14 @@
 """run_scripts/train_matrix_game.py: learns, leaves a run, refuses bad flags."""
 
-import importlib.util
 import json
 import pathlib
 
 import pytest
-from absl import flags
 from absl.testing import flagsaver
 
 from pohp_neurd.experiment import records
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_matrix_game.py"
-
-
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("run_scripts_train_matrix_game", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not flags.FLAGS.is_parsed():
-        flags.FLAGS(["train_matrix_game"])
-    yield module
-    for flag in list(flags.FLAGS.flags_by_module_dict().get("run_scripts_train_matrix_game", ())):
-        flags.FLAGS.__delattr__(flag.name)
 
 
 def test_a_run_and_its_folder(script, tmp_path, capsys):

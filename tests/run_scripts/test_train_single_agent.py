@@ -1,26 +1,13 @@
 """The script, called in-process with tiny flags."""
 
-import importlib.util
 import json
 import pathlib
 
 import pytest
-from absl import flags
 from absl.testing import flagsaver
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_single_agent.py"
 TINY = {"num_steps": 80, "interval": 40, "seeds": 1, "width": 8, "checkpoint_every": 1, "cores": 1}
-
-
-@pytest.fixture(scope="module")
-def script():
-    known = set(flags.FLAGS)
-    spec = importlib.util.spec_from_file_location("train_single_agent", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    for name in set(flags.FLAGS) - known:
-        delattr(flags.FLAGS, name)
 
 
 @pytest.fixture
