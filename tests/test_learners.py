@@ -670,7 +670,9 @@ def build(name, network):
 
 @pytest.mark.parametrize("name", BATTERY)
 @pytest.mark.parametrize(
-    ("network", "x64"), [(False, False), (False, True), (True, False)], ids=["table", "table64", "network"]
+    ("network", "x64"),
+    [(False, False), pytest.param(False, True, marks=pytest.mark.slow), (True, False)],
+    ids=["table", "table64", "network"],
 )
 def test_battery(name, network, x64):
     """Every learner: runs in both precisions, keeps dtypes, never recompiles, stays finite."""

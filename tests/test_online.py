@@ -174,7 +174,13 @@ def test_200_steps_equal_the_slow_agent(options):
 
 
 @pytest.mark.parametrize(
-    "world", [catch.Catch(), cart_pole.CartPole(), cart_pole.CartPole(horizon=20)], ids=str
+    "world",
+    [
+        catch.Catch(),
+        cart_pole.CartPole(),
+        pytest.param(cart_pole.CartPole(horizon=20), marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_200_steps_in_a_world_equal_the_slow_agent(world):
     options = online.Options("neurd_cix", window=8)
@@ -223,7 +229,9 @@ def _runs(settings):
 SETTINGS = list(itertools.product([0, 7], [1e-3, 1e-4], [0.0, 1.0]))
 
 
-@pytest.mark.parametrize("world", [catch.Catch(), cart_pole.CartPole()], ids=str)
+@pytest.mark.parametrize(
+    "world", [catch.Catch(), pytest.param(cart_pole.CartPole(), marks=pytest.mark.slow)], ids=str
+)
 def test_a_run_is_the_same_to_the_bit_whatever_runs_beside_it(world):
     options = online.Options()
     together, _ = _lives(world, options, _runs(SETTINGS), 200)

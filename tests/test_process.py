@@ -142,7 +142,9 @@ PROCESSES = {
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-@pytest.mark.parametrize("x64", [False, True], ids=["float32", "float64"])
+@pytest.mark.parametrize(
+    "x64", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["float32", "float64"]
+)
 def test_good_processes_pass(name, x64):
     with jax.enable_x64(x64):
         process.check_process(PROCESSES[name], num_episodes=4, num_steps=6)

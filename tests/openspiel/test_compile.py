@@ -79,9 +79,9 @@ def test_every_history_says_what_openspiel_says(leduc):
     "name",
     [
         "kuhn_poker",
-        "leduc_poker",
+        pytest.param("leduc_poker", marks=pytest.mark.slow),
         "matrix_pd",
-        "kuhn_poker(players=3)",
+        pytest.param("kuhn_poker(players=3)", marks=pytest.mark.slow),
         "goofspiel(num_cards=3,imp_info=True)",
     ],
 )

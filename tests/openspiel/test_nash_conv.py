@@ -11,7 +11,6 @@ from pohp_neurd import exact, openspiel
 GAMES = (
     "kuhn_poker",
     "kuhn_poker(players=3)",
-    "kuhn_poker(players=4)",
     "leduc_poker",
     "goofspiel(num_cards=3,imp_info=True)",
     "goofspiel(num_cards=4,imp_info=True,points_order=descending)",
@@ -21,7 +20,6 @@ GAMES = (
     "matching_pennies_3p",
     "tiny_hanabi",
     "oshi_zumo(coins=4,size=1,min_bid=1)",
-    "oshi_zumo(coins=5,size=2,min_bid=1)",
     "first_sealed_auction",
     "python_kuhn_poker",
     "sheriff(num_rounds=1,max_bribe=1)",
@@ -30,7 +28,7 @@ GAMES = (
     "coordinated_mp",
     "nim(pile_sizes=1;2)",
 )
-LARGE_GAMES = ("tiny_bridge_2p", "liars_dice")
+LARGE_GAMES = ("kuhn_poker(players=4)", "oshi_zumo(coins=5,size=2,min_bid=1)", "tiny_bridge_2p", "liars_dice")
 
 
 def random_policy(tree, rng, *, zeros=False):
