@@ -21,12 +21,13 @@ def compare(
     path: str | os.PathLike[str], runs: Mapping[str, Sequence[Mapping[str, Any]]], *, title: str
 ) -> None:
     """Draws several experiments on one picture, each under its name, a colour for each."""
-    with style.picture(path, width=6.4, height=4.0) as figure:
+    with style.picture(path, width=6.4, height=4.4) as figure:
         axes = figure.subplots()
         for index, (name, rows) in enumerate(runs.items()):
             _draw_setting(axes, rows, name, style.COLOURS[index % len(style.COLOURS)])
         _label(axes)
-        axes.legend(fontsize=8)
+        # Beneath the curves: seeds go everywhere, so no corner is free.
+        figure.legend(loc="outside lower center", ncols=2, fontsize=8)
         axes.set_title(title, fontsize=9)
 
 
