@@ -210,29 +210,51 @@ def _normalised(policy: Any) -> np.ndarray:
 
 def _evaluate(tree: trees.Tree, policy: Any, index: agent_state.Index | None) -> Any:
     """The `evaluation.Outcome`, as numpy, with a leading axis for a stack of policies."""
-    form = sequence_form_of(tree, index)
     legal = tree.legal if index is None else index.legal
-    if np.shape(policy)[-2:] != legal.shape or np.ndim(policy) not in (2, 3):
+    shape = np.shape(policy)
+    if len(shape) not in (2, 3) or shape[-2:] != legal.shape:
         check_policy(policy, tree, index)
-    judge = _judge if np.ndim(policy) == 2 else _judge_all
     with jax.enable_x64(True):
-        found, sound = judge(form, policy)
-        if not np.all(sound):
-            check_policy(policy, tree, index)
-        return jax.tree.map(np.asarray, found)
+        numbers = np.asarray(_judges_of(tree, index)[len(shape) - 2](policy))
+    if not np.all(numbers[..., 0]):
+        check_policy(policy, tree, index)
+    halves: Any = np.split(numbers[..., 1:], 2, axis=-1)
+    return evaluation.Outcome(expected=halves[0], best=halves[1])
 
 
-def _judged(form: sequence_form.SequenceForm, policy: Array) -> tuple[evaluation.Outcome, Array]:
-    """The outcome of `policy`, and whether it is one."""
+def _judged(form: sequence_form.SequenceForm, policy: Array) -> Float[Array, "_"]:
+    """Whether `policy` is one (1 or 0), and its outcome: in one array, as each costs its own way back."""
     sound = _is_sound(form, policy)
     if policy.dtype != jnp.float64:
         policy = policy.astype(jnp.float64)
         policy = policy / jnp.sum(policy, axis=1, keepdims=True)
-    return evaluation.outcome(form, policy), sound
+    found = evaluation.outcome(form, policy)
+    return jnp.concatenate([sound.astype(jnp.float64)[None], found.expected, found.best])
 
 
 _judge = jax.jit(_judged)
 _judge_all = jax.jit(jax.vmap(_judged, in_axes=(None, 0)))
+_SMALL = 100_000  # histories
+_judges: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def _judges_of(tree: trees.Tree, index: agent_state.Index | None) -> Any:
+    """The compiled evaluations of one policy and of a stack.
+
+    The form of a small tree is made part of the compiled function: passing its many arrays in would cost
+    as much as the evaluation. That of a large tree would burden the compiler, and is passed in.
+    """
+    known = _judges.setdefault(tree, {})
+    if id(index) not in known:
+        form = sequence_form_of(tree, index)
+        pair: Any
+        if tree.num_histories > _SMALL:
+            pair = functools.partial(_judge, form), functools.partial(_judge_all, form)
+        else:
+            one = functools.partial(_judged, form)
+            pair = jax.jit(one), jax.jit(jax.vmap(one))
+        known[id(index)] = (index, pair)
+    return known[id(index)][1]
 
 
 def _is_sound(form: sequence_form.SequenceForm, policy: Array) -> Array:
