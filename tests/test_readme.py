@@ -30,3 +30,13 @@ def test_links_lead_somewhere():
         assert (README.parent / target).exists(), target
     for script in re.findall(r"run_scripts/\w+\.py", text):
         assert (README.parent / script).exists(), script
+
+
+def test_speed_figures_are_the_recorded_ones():
+    """Every ratio in the README's table stands in what the benchmarks printed."""
+    text = README.read_text(encoding="utf-8")
+    recorded = "".join(file.read_text() for file in (README.parent / "results" / "speed").glob("*.txt"))
+    ratios = re.findall(r"\| ([\d,]+x) \|", text)
+    assert len(ratios) == 5
+    for ratio in ratios:
+        assert f": {ratio} (bar" in recorded
