@@ -29,7 +29,11 @@ def run(tree, iterations, step_size):
 
 
 @pytest.mark.parametrize(
-    "name", ["kuhn_poker", "kuhn_poker(players=3)", pytest.param("leduc_poker", marks=pytest.mark.slow)]
+    "name",
+    [
+        "kuhn_poker",
+        *[pytest.param(name, marks=pytest.mark.slow) for name in ("kuhn_poker(players=3)", "leduc_poker")],
+    ],
 )
 def test_iterations_follow_exact_directions(name):
     """Three updates, step by step, from the directions and reaches of the sweeps over histories."""

@@ -53,6 +53,7 @@ def test_gymnasium_cart_pole_is_played_and_learnt_from():
     np.testing.assert_array_equal(played.actions, again.actions)
 
 
+@pytest.mark.slow
 def test_the_host_loop_and_the_scan_are_one_agent():
     """Cart pole stepped on the host, with the keys of the life inside jit: same actions, same parameters."""
     world = cart_pole.CartPole()

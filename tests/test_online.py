@@ -133,7 +133,11 @@ COMBINATIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", COMBINATIONS, ids=str)
+@pytest.mark.parametrize(
+    "options",
+    COMBINATIONS[:3] + [pytest.param(options, marks=pytest.mark.slow) for options in COMBINATIONS[3:]],
+    ids=str,
+)
 def test_200_steps_equal_the_slow_agent(options):
     """Random states, masks, rewards and ends, so that nothing of a real world hides a mistake."""
     rng = np.random.default_rng(0)
@@ -176,7 +180,7 @@ def test_200_steps_equal_the_slow_agent(options):
 @pytest.mark.parametrize(
     "world",
     [
-        catch.Catch(),
+        pytest.param(catch.Catch(), marks=pytest.mark.slow),
         cart_pole.CartPole(),
         pytest.param(cart_pole.CartPole(horizon=20), marks=pytest.mark.slow),
     ],

@@ -245,7 +245,10 @@ def follow(world, table):
     return lambda history: device[world.information_state_of(history)]
 
 
-@pytest.mark.parametrize(("agent", "discount"), [(0, 1.0), (1, 1.0), (0, 0.7), (2, 0.7)])
+@pytest.mark.parametrize(
+    ("agent", "discount"),
+    [(0, 1.0), (2, 0.7), *[pytest.param(*pair, marks=pytest.mark.slow) for pair in ((1, 1.0), (0, 0.7))]],
+)
 def test_agent_view_is_the_process_with_the_others_folded_in(agent, discount):
     """Exact: under pure policies of all agents a view is without chance; each has its probability."""
     world = turn_taking()

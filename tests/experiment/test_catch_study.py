@@ -18,6 +18,7 @@ def parameters(bias):
     return silent
 
 
+@pytest.mark.slow
 def test_a_uniform_policy_misses_four_balls_of_five():
     found = catch_study.inspect(parameters([0.0, 0.0, 0.0]), (6, 6))
     assert found["misses"] == 0.8
@@ -33,6 +34,7 @@ def test_a_constant_action_catches_one_column():
     assert (found["misses"], found["columns_missed"], found["entropy"]) == (0.8, 4, 0.0)
 
 
+@pytest.mark.slow
 def test_a_run_is_studied_seed_by_seed(tmp_path):
     settings = {"num_steps": 40, "interval": 40, "width": 8, "learning_rates": (0.001,)}
     single_agent.run(single_agent.Config(seeds=3, **settings), tmp_path / "catch")

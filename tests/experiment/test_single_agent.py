@@ -93,6 +93,7 @@ def test_seeds_and_settings_do_not_depend_on_what_runs_beside_them(finished, tmp
     assert timeless(alone) == timeless(beside)
 
 
+@pytest.mark.slow
 def test_cores_change_nothing(finished, tmp_path):
     """Two processes of two runs each, where one process had all four."""
     single_agent.run(CONFIG, tmp_path / "two", num_cores=2)

@@ -71,14 +71,6 @@ def test_agrees_with_openspiel_on_large_games(name):
     assert_agrees(name, count=5)
 
 
-def test_tiny_bridge_agrees_on_one_random_policy():
-    game = openspiel.load_game("tiny_bridge_2p")
-    tree = openspiel.compile_game(game)
-    table = random_policy(tree, np.random.default_rng(1))
-    theirs = openspiel.to_pyspiel_policy(tree, table)
-    assert openspiel.nash_conv(tree, table) == pytest.approx(pyspiel.nash_conv(game, theirs), abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -24,6 +24,7 @@ def call(script, tmp_path, capsys, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_it_trains_and_resumes(call, tmp_path):
     figures = call("--environment=cart_pole", "--exploration=0,0.5", "--learner=neurd_cix")
     assert figures["steps"] == 80
