@@ -278,6 +278,7 @@ def test_remembering_is_a_process_like_the_one_inside():
         one, other = playing.apply(one, action, key=key), world.apply(other, action, key=key)
 
 
+@pytest.mark.slow
 def test_a_view_can_follow_policies_of_memories():
     # Agent 1 plays paper on its first turn, by its count of own actions: exact rewards by hand.
     world = matrix_game.zero_sum(matrix_game.ROCK_PAPER_SCISSORS)

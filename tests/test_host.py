@@ -39,6 +39,7 @@ def test_bsuite_catch_is_played_as_our_own_catch():
     assert int(played.agent.time) == 90
 
 
+@pytest.mark.slow
 def test_gymnasium_cart_pole_is_played_and_learnt_from():
     environment = gymnasium.make("CartPole-v1", sutton_barto_reward=True)
     world = host.Gymnasium(environment, seed=1)

@@ -82,7 +82,7 @@ def test_every_history_says_what_openspiel_says(leduc):
         pytest.param("leduc_poker", marks=pytest.mark.slow),
         "matrix_pd",
         pytest.param("kuhn_poker(players=3)", marks=pytest.mark.slow),
-        "goofspiel(num_cards=3,imp_info=True)",
+        pytest.param("goofspiel(num_cards=3,imp_info=True)", marks=pytest.mark.slow),
     ],
 )
 def test_compiled_games_are_processes(name):
