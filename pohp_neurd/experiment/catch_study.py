@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import lifetimes, neural, policy
-from pohp_neurd.experiment import checkpoint, records, run_folder, single_agent
+from pohp_neurd import checkpoint, lifetimes, neural, policy
+from pohp_neurd.experiment import records, run_folder, single_agent
 from pohp_neurd.games import catch
 
 COLUMNS = (

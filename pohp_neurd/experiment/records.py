@@ -1,35 +1,19 @@
-"""Files that are whole or absent: JSON and CSV, written beside their place and moved there."""
+"""JSON and CSV files that are whole or absent."""
 
-import contextlib
 import csv
 import json
 import os
-import pathlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-Path = str | os.PathLike[str]
+from pohp_neurd import files
 
-
-@contextlib.contextmanager
-def atomic(path: Path) -> Iterator[IO[str]]:
-    """A text file that takes its name only when it is complete and on disk."""
-    path = pathlib.Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(partial)
+Path = files.Path
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Writes `content` for people: indented, keys in their order."""
-    with atomic(path) as file:
+    with files.atomic(path) as file:
         json.dump(content, file, indent=2)
         file.write("\n")
 
@@ -48,7 +32,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[s
     for row in rows:
         if set(row) != set(columns):
             raise ValueError(f"a row must have the columns {list(columns)}, but has {list(row)}.")
-    with atomic(path) as file:
+    with files.atomic(path) as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

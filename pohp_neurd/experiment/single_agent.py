@@ -16,8 +16,8 @@ import jax
 import numpy as np
 import tqdm
 
-from pohp_neurd import checks, lifetimes, online, process
-from pohp_neurd.experiment import checkpoint, lanes, records, run_folder
+from pohp_neurd import checkpoint, checks, lifetimes, online, process
+from pohp_neurd.experiment import lanes, records, run_folder
 from pohp_neurd.experiment.plot import learning_curve
 from pohp_neurd.games import cart_pole, catch
 

@@ -2,12 +2,12 @@
 
 import json
 import os
-import pathlib
 import zipfile
 from typing import Any
 
 import numpy as np
 
+from pohp_neurd import files
 from pohp_neurd import tree as trees
 
 _ARRAYS = (
@@ -28,7 +28,6 @@ _VERSION = 1
 
 def save(path: str | os.PathLike[str], tree: trees.Tree) -> None:
     """Writes `tree` to `path`, whole or not at all."""
-    path = pathlib.Path(path)
     told = {
         "version": _VERSION,
         "num_agents": tree.num_agents,
@@ -38,15 +37,8 @@ def save(path: str | os.PathLike[str], tree: trees.Tree) -> None:
         "information_state_strings": tree.information_state_strings,
     }
     text = np.frombuffer(json.dumps(told).encode(), np.uint8)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "wb") as file:
-            np.savez_compressed(file, told=text, **{name: getattr(tree, name) for name in _ARRAYS})
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with files.atomic(path, binary=True) as file:
+        np.savez_compressed(file, told=text, **{name: getattr(tree, name) for name in _ARRAYS})
 
 
 def load(path: str | os.PathLike[str]) -> trees.Tree:

@@ -1,7 +1,8 @@
-"""Files that are whole or absent."""
+"""Files that are whole or absent, JSON and CSV."""
 
 import pytest
 
+from pohp_neurd import files
 from pohp_neurd.experiment import records
 
 
@@ -28,7 +29,7 @@ def test_csv_rows_must_have_all_columns_and_no_other(tmp_path, row):
 
 
 def interrupted(path):
-    with records.atomic(path) as file:
+    with files.atomic(path) as file:
         file.write("half")
         raise KeyboardInterrupt
 
@@ -46,7 +47,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
 
 def test_nothing_stands_at_the_path_before_it_is_whole(tmp_path):
     path = tmp_path / "x.txt"
-    with records.atomic(path) as file:
+    with files.atomic(path) as file:
         file.write("a")
         assert not path.exists()
     assert path.read_text("utf-8") == "a"

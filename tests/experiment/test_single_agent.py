@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from pohp_neurd.experiment import checkpoint, lanes, single_agent
+from pohp_neurd import checkpoint
+from pohp_neurd.experiment import lanes, single_agent
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd.experiment import checkpoint
+from pohp_neurd import checkpoint
 
 
 class Pair(NamedTuple):

@@ -9,7 +9,6 @@ over for the one before.
 import hashlib
 import io
 import json
-import os
 import pathlib
 import zipfile
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd.experiment import records
+from pohp_neurd import files
 
 _FORMAT = 1
 
@@ -33,7 +32,7 @@ class Restored(NamedTuple):
     """One sentence for each newer checkpoint that had to be passed over."""
 
 
-def save(directory: records.Path, step: int, tree: Any, *, keep: int = 2) -> None:
+def save(directory: files.Path, step: int, tree: Any, *, keep: int = 2) -> None:
     """Saves `tree` as the checkpoint of `step`, then removes all but the `keep` newest ones."""
     if step < 0:
         raise ValueError(f"step must be at least 0, but is {step}.")
@@ -53,29 +52,29 @@ def save(directory: records.Path, step: int, tree: Any, *, keep: int = 2) -> Non
     arrays, manifest = _files(folder, step)
     # A manifest that stands for other bytes than those beside it must never be seen: the old one goes first.
     manifest.unlink(missing_ok=True)
-    _write_bytes(arrays, content)
-    records.write_json(
-        manifest,
-        {
-            "format": _FORMAT,
-            "step": step,
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "leaves": _described(tree),
-        },
-    )
+    with files.atomic(arrays, binary=True) as file:
+        file.write(content)
+    about = {
+        "format": _FORMAT,
+        "step": step,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "leaves": _described(tree),
+    }
+    with files.atomic(manifest) as file:
+        json.dump(about, file, indent=2)
     for old in sorted(steps(folder), reverse=True)[keep:]:
-        for file in reversed(_files(folder, old)):
-            file.unlink(missing_ok=True)
+        for part in reversed(_files(folder, old)):
+            part.unlink(missing_ok=True)
 
 
-def steps(directory: records.Path) -> list[int]:
+def steps(directory: files.Path) -> list[int]:
     """The steps of all finished checkpoints in `directory`, in order, damaged or not."""
     return sorted(
         int(path.stem.removeprefix("step_")) for path in pathlib.Path(directory).glob("step_*.json")
     )
 
 
-def restore(directory: records.Path, like: Any) -> Restored | None:
+def restore(directory: files.Path, like: Any) -> Restored | None:
     """The newest whole checkpoint in `directory`, shaped as `like`; None where there is none at all.
 
     A ValueError says so if all are damaged, or if the checkpoint holds another kind of tree than `like`.
@@ -164,15 +163,3 @@ def _to_numpy(leaf: Any) -> np.ndarray:
 
 def _files(folder: pathlib.Path, step: int) -> tuple[pathlib.Path, pathlib.Path]:
     return folder / f"step_{step:09d}.npz", folder / f"step_{step:09d}.json"
-
-
-def _write_bytes(path: pathlib.Path, content: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
