@@ -15,38 +15,64 @@ def test_it_is_a_process(world):
     process.check_process(world)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
-def test_it_steps_in_lock_step_with_gymnasium(dtype, tolerance):
-    """100 random action sequences, each to the fall; the paper's reward is Sutton and Barto's.
+def random_episode(seed, dtype):
+    """Gymnasium and ours side by side to the fall: for every step, (theirs, ours, ours exact then rounded).
 
-    The tolerance is absolute, and relative to the largest value that each number took in the episode. An
-    upright pole is unstable: it multiplies every rounding by e in 12 steps, so beyond 60 steps, which few
-    episodes of random play reach, the tolerance is ten times as large.
+    Both begin at one state that `dtype` can hold: what it cannot hold of a start is no matter of the physics.
+    The third is a float64 step rounded to `dtype`: the best that four numbers of that dtype can do.
     """
     environment = gymnasium.make("CartPole-v1", sutton_barto_reward=True).unwrapped
-    with jax.enable_x64(dtype == "float64"):
-        advance = jax.jit(cart_pole.advance)
-        for episode in range(100):
-            rng = np.random.default_rng(episode)
-            environment.reset(seed=episode)
-            # One start for both: what float32 cannot hold of it is no matter of the physics.
-            environment.state = environment.state.astype(dtype).astype(np.float64)
-            cart = cart_pole.Cart(*(jnp.asarray(number, dtype) for number in environment.state))
-            actions: list[int] = []
-            largest = np.abs(environment.state)
-            terminated = False
-            while not terminated:
-                actions.append(int(rng.integers(2)))
-                _, reward, terminated, _, _ = environment.step(actions[-1])
-                cart = advance(cart, jnp.asarray(actions[-1], jnp.int32))
-                played = f"seed {episode}, actions {actions}"
-                ours = np.array([np.asarray(number) for number in cart])
-                assert ours.dtype == dtype
-                largest = np.maximum(largest, np.abs(environment.state))
-                bound = (1 if len(actions) <= 60 else 10) * tolerance * (1 + largest)
-                assert np.all(np.abs(ours - environment.state) <= bound), played
-                assert bool(cart_pole.has_fallen(cart)) == terminated, played
-                assert -float(cart_pole.has_fallen(cart)) == reward, played
+    environment.reset(seed=seed)
+    start = environment.state.astype(dtype)
+    environment.state = start.astype(np.float64)
+    advance = jax.jit(cart_pole.advance)
+    cart = cart_pole.Cart(*(jnp.asarray(number, dtype) for number in start))
+    rounded = start.astype(np.float64)
+    rng = np.random.default_rng(seed)
+    actions: list[int] = []
+    states = []
+    terminated = False
+    while not terminated:
+        actions.append(int(rng.integers(2)))
+        played = f"seed {seed}, actions {actions}"
+        _, reward, terminated, _, _ = environment.step(actions[-1])
+        cart = advance(cart, jnp.asarray(actions[-1], jnp.int32))
+        exact = cart_pole.advance(cart_pole.Cart(*rounded), actions[-1], xp=np)
+        rounded = np.array(exact).astype(dtype).astype(np.float64)
+        ours = np.array([np.asarray(number) for number in cart])
+        assert ours.dtype == dtype
+        assert bool(cart_pole.has_fallen(cart)) == terminated, played
+        # The paper's reward is Sutton and Barto's.
+        assert -float(cart_pole.has_fallen(cart)) == reward, played
+        states.append((np.array(environment.state), ours.astype(np.float64), rounded))
+    return np.array(states), played
+
+
+def test_it_steps_in_lock_step_with_gymnasium():
+    """100 random action sequences, each to the fall, in float64: 1e-12, absolute."""
+    with jax.enable_x64(True):
+        for seed in range(100):
+            states, played = random_episode(seed, "float64")
+            assert np.abs(states[:, 1] - states[:, 0]).max() <= 1e-12, played
+
+
+def test_it_steps_in_lock_step_with_gymnasium_in_float32():
+    """100 random action sequences, each to the fall, in float32: 1e-5, absolute, on 99 of them.
+
+    The hundredth stands for 93 steps, where the mean is 25. An upright pole is unstable and multiplies every
+    rounding by e in 12 steps: there even exact steps, rounded to float32, end 3.9e-5 off, so no arithmetic on
+    four float32 numbers can promise 1e-5. Where that is so, ours may be off at most 2.5 times as far.
+    """
+    beyond = []
+    for seed in range(100):
+        states, played = random_episode(seed, "float32")
+        error, best = (np.abs(states[:, place] - states[:, 0]).max() for place in (1, 2))
+        if best <= 1e-5:
+            assert error <= 1e-5, f"off by {error:.2g}: {played}"
+        else:
+            assert error <= 2.5 * best, f"off by {error:.2g}: {played}"
+            beyond.append(len(states))
+    assert beyond == [93]
 
 
 def test_a_fall_costs_one_and_the_pole_stands_again():
