@@ -1,0 +1,236 @@
+"""Trajectories from live OpenSpiel states, for games too big to compile.
+
+Pipeline: history -> ... -> **trajectory**. Many episodes run side by side, with one batched network call for
+each step of all of them; an episode that ends makes room for the next. All that Python does once a state
+is flat and copies through memory views: beside the network it is what playing costs.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pyspiel
+from jaxtyping import Bool, Float, Int
+
+from pohp_neurd import learners, types
+from pohp_neurd.openspiel import live_game
+from pohp_neurd.openspiel import players as playing
+
+
+class Play(NamedTuple):
+    """Finished episodes: every decision, ordered by episode, then seat, then time (M of them)."""
+
+    agent_state: Float[np.ndarray, "M D"]
+    """`LiveGame.features`."""
+    legal: Bool[np.ndarray, "M A"]
+    action: Int[np.ndarray, "M"]
+    probability: Float[np.ndarray, "M"]
+    """π(A) at the time of acting."""
+    reward: Float[np.ndarray, "M"]
+    """Earned until the same seat's next decision, or until the end."""
+    continuation: Float[np.ndarray, "M"]
+    """0 at a seat's last decision, 1 before."""
+    seat: Int[np.ndarray, "M"]
+    episode: Int[np.ndarray, "M"]
+    value: Float[np.ndarray, "M"]
+    """The critic's value when the decision was made; 0 for players without a critic."""
+    return_: Float[np.ndarray, "M"]
+    """Monte Carlo return-to-go of the decision's seat, in the game's own units."""
+    returns: Float[np.ndarray, "E P"]
+    """Of every episode, for every seat."""
+    num_calls: int
+    """Batched network calls that were made."""
+
+
+def play(
+    world: live_game.LiveGame,
+    players: Sequence[playing.Player],
+    num_episodes: int,
+    *,
+    slots: int,
+    key: types.Key,
+    seating: Int[np.ndarray, "E P"] | None = None,
+    record: bool = True,
+) -> Play:
+    """`num_episodes` whole episodes, at most `slots` of them at a time.
+
+    `seating` says which of `players` sits where in each episode; without it the first plays every seat.
+    Exactly as many episodes begin as are asked for and all are finished: to stop at the first so many that
+    end would favour short ones. The outcome is a function of the arguments alone, unless the game samples
+    its own chance events. Without `record`, no decisions are kept.
+    """
+    if num_episodes < 1 or slots < 1:
+        raise ValueError(f"num_episodes and slots must be at least 1, but are {num_episodes} and {slots}.")
+    if seating is None:
+        seating = np.zeros((num_episodes, world.num_seats), np.int32)
+    rng = np.random.default_rng(np.asarray(jax.random.bits(jax.random.fold_in(key, 0), (4,))))
+    act = playing.actor(players, rng, jax.random.fold_in(key, 1))
+    settle = _chance(rng)
+    returns = np.zeros((num_episodes, world.num_seats))
+    waiting = iter(range(num_episodes))
+
+    def begin() -> _Running | None:
+        """The next episode at its first decision; None when all have begun."""
+        for episode in waiting:
+            state = world.game.new_initial_state()
+            seat = settle(state)
+            if seat >= 0:
+                return _Running(state, seat, episode)
+            returns[episode] = state.returns()  # over without a decision
+        return None
+
+    slots = min(slots, num_episodes)
+    running = [episode for episode in (begin() for _ in range(slots)) if episode is not None]
+    states = [episode.state for episode in running]
+    seats = [episode.seat for episode in running]
+    episodes = [episode.episode for episode in running]
+    views, owner = live_game.Views(world, slots), np.zeros(slots, np.int32)
+    rewarded = world.game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
+    moments: list[_Moment] = []
+    num_calls = 0
+    while states:
+        count = len(states)
+        views.fill(states, seats)
+        seat_of, episode_of = np.array(seats, np.int32), np.array(episodes, np.int32)
+        owner[:count] = seating[episode_of, seat_of]
+        choice = act(states, seats, views.features, views.legal, owner, num_calls)
+        num_calls += 1
+        if record:
+            before = np.zeros(count)
+            if rewarded:
+                before[:] = [state.player_return(seat) for state, seat in zip(states, seats, strict=True)]
+            moments.append(
+                _Moment(
+                    views.features[:count].copy(),
+                    views.legal[:count].copy(),
+                    choice.action[:count],
+                    choice.probability[:count],
+                    choice.value[:count],
+                    seat_of,
+                    episode_of,
+                    before,
+                )
+            )
+        ended = []
+        for row, (state, action) in enumerate(zip(states, choice.action[:count].tolist(), strict=True)):
+            state.apply_action(action)
+            seat = state.current_player()
+            if seat < 0:
+                seat = settle(state)
+            if seat >= 0:
+                seats[row] = seat
+                continue
+            returns[episodes[row]] = state.returns()
+            following = begin()
+            if following is None:
+                ended.append(row)
+            else:
+                states[row], seats[row], episodes[row] = following
+        for row in reversed(ended):
+            del states[row], seats[row], episodes[row]
+    return _gathered(world, moments, returns, num_calls)
+
+
+def decisions(
+    played: Play,
+    world: live_game.LiveGame,
+    *,
+    size: int,
+    weight: float,
+    chosen: Bool[np.ndarray, "M"] | None = None,
+) -> learners.Decision:
+    """The (`chosen`) decisions of `played` as one batch of `size`, the rest of it padding of weight 0.
+
+    Returns are less the game's largest utility, so that none is positive (with rewards on the way: unless
+    earlier losses are made good). The same shift is in the critic's targets and, through them, its values.
+    """
+    rows = np.arange(len(played.seat)) if chosen is None else np.flatnonzero(chosen)
+    if len(rows) > size:
+        raise ValueError(f"{len(rows)} decisions do not fit into a batch of {size}.")
+
+    def padded(array: np.ndarray, dtype: type) -> np.ndarray:
+        out = np.zeros((size, *array.shape[1:]), dtype)
+        out[: len(rows)] = array[rows]
+        return out
+
+    shifted = padded(played.return_ - world.max_utility, np.float32)
+    return learners.Decision(
+        agent_state=padded(played.agent_state, np.float32),
+        legal=padded(played.legal, bool),
+        action=padded(played.action, np.int32),
+        probability=padded(played.probability, np.float32),
+        return_=shifted,
+        baseline=padded(played.value, np.float32),
+        weight=padded(np.full(len(played.seat), weight), np.float32),
+        target=shifted,
+    )
+
+
+class _Running(NamedTuple):
+    """An episode at a decision."""
+
+    state: Any
+    seat: int
+    episode: int
+
+
+class _Moment(NamedTuple):
+    """One step of all running episodes."""
+
+    features: np.ndarray
+    legal: np.ndarray
+    action: np.ndarray
+    probability: np.ndarray
+    value: np.ndarray
+    seat: np.ndarray
+    episode: np.ndarray
+    earned: np.ndarray
+    """The deciding seat's return so far."""
+
+
+def _gathered(world: live_game.LiveGame, moments: list[_Moment], returns: np.ndarray, num_calls: int) -> Play:
+    """The decisions of all steps in order of trajectories, with rewards as differences of returns."""
+    reals, wholes = np.zeros(0, np.float32), np.zeros(0, np.int32)
+    features, legal = np.zeros((0, world.num_features), np.float32), np.zeros((0, world.num_actions), bool)
+    nothing = _Moment(features, legal, wholes, reals, reals, wholes, wholes, np.zeros(0))
+    all_ = _Moment._make(np.concatenate(column) for column in zip(nothing, *moments, strict=True))
+    # Stable: within one seat of one episode, decisions stay in order of time.
+    order = np.lexsort((all_.seat, all_.episode))
+    all_ = _Moment._make(column[order] for column in all_)
+    trajectory_of = all_.episode * world.num_seats + all_.seat
+    last = np.append(trajectory_of[1:] != trajectory_of[:-1], True)[: len(order)]
+    total = returns[all_.episode, all_.seat]
+    after = np.where(last, total, np.roll(all_.earned, -1))
+    return Play(
+        agent_state=all_.features,
+        legal=all_.legal,
+        action=all_.action,
+        probability=all_.probability,
+        reward=after - all_.earned,
+        continuation=(~last).astype(float),
+        seat=all_.seat,
+        episode=all_.episode,
+        value=all_.value,
+        return_=total - all_.earned,
+        returns=returns,
+        num_calls=num_calls,
+    )
+
+
+def _chance(rng: np.random.Generator) -> Callable[[Any], int]:
+    """A function that plays chance at a state until someone has to decide or it is over; whose turn it is."""
+
+    def settle(state: Any) -> int:
+        seat = state.current_player()
+        while seat == pyspiel.PlayerId.CHANCE:
+            uniform = rng.random()
+            for outcome, probability in state.chance_outcomes():  # noqa: B007 (used after it)
+                uniform -= probability
+                if uniform < 0:
+                    break
+            state.apply_action(outcome)
+            seat = state.current_player()
+        return seat
+
+    return settle
