@@ -5,13 +5,13 @@ Reads the newest checkpoint of a run in catch; the values to compare with are ex
 
 import itertools
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import checkpoint, lifetimes, neural, policy
+from pohp_neurd import checkpoint, lifetimes, neural, online, policy
 from pohp_neurd.experiment import records, run_folder, single_agent
 from pohp_neurd.games import catch
 
@@ -27,7 +27,12 @@ COLUMNS = (
     "silent_units_2",
     "value_mean",
     "value_spread",
+    "target_mean",
+    "value_correlation",
 )
+
+
+_DEFAULT = online.Options()
 
 
 def study(path: records.Path) -> list[dict[str, Any]]:
@@ -35,7 +40,9 @@ def study(path: records.Path) -> list[dict[str, Any]]:
 
     `misses` is the exact probability of missing a ball under the policy as it is; `columns_missed` counts the
     columns in which a ball is missed more often than not; `silent_units` are the shares of ReLUs that are 0
-    on every board; `logit_spread` and `value_spread` are standard deviations, over actions and over boards.
+    on every board; `logit_spread` and `value_spread` are standard deviations, over actions and over boards;
+    `target_mean` is the mean of what the critic should say of the policy as it is, and `value_correlation`
+    how what it does say goes with that, over the boards that the policy meets.
     """
     folder = run_folder.RunFolder(pathlib.Path(path))
     content = records.read_json(folder.config)
@@ -56,15 +63,19 @@ def study(path: records.Path) -> list[dict[str, Any]]:
         agent = lifetimes.paper_agent(
             config.world(), config.options(), learning_rate=rate, exploration=exploration, torso=torso
         )
-        found = inspect(agent.parameters(life.agent), torso)
+        found = inspect(agent.parameters(life.agent), torso, config.options())
         rows.append({"learning_rate": rate, "exploration": exploration, "seed": seed, **found})
     return rows
 
 
-def inspect(parameters: Any, torso: tuple[int, ...] = neural.PAPER_TORSO) -> dict[str, Any]:
-    """The figures of one network, on all boards of 10 x 5 catch."""
+def inspect(
+    parameters: Any,
+    torso: tuple[int, ...] = neural.PAPER_TORSO,
+    options: online.Options = _DEFAULT,
+) -> dict[str, Any]:
+    """The figures of one network, on all boards of 10 x 5 catch; `options` say what its critic aims at."""
     world = catch.Catch()
-    places = list(itertools.product(range(world.rows - 1), range(world.columns), range(world.columns)))
+    places = _places(world)
     boards = np.zeros((len(places), world.rows * world.columns), np.float32)
     for row, (ball_row, ball_column, paddle) in enumerate(places):
         boards[row, ball_row * world.columns + ball_column] = 1
@@ -79,7 +90,9 @@ def inspect(parameters: Any, torso: tuple[int, ...] = neural.PAPER_TORSO) -> dic
     first = np.maximum(boards @ weights["torso_0"]["w"] + weights["torso_0"]["b"], 0)
     seen = np.concatenate([first, boards], axis=1)
     second = np.maximum(seen @ weights["torso_1"]["w"] + weights["torso_1"]["b"], 0)
-    values = np.asarray(output.value)
+    values = np.asarray(output.value, np.float64)
+    chain = _chain(chances, world)
+    targets = critic_targets(chain, options)
     entropies = jax.vmap(lambda f: policy.entropy(f, legal))(output.logits)
     return {
         "misses": round(1 - float(np.mean(caught)), 5),
@@ -90,7 +103,69 @@ def inspect(parameters: Any, torso: tuple[int, ...] = neural.PAPER_TORSO) -> dic
         "silent_units_2": round(float(np.mean(np.all(second == 0, axis=0))), 4),
         "value_mean": round(float(values.mean()), 4),
         "value_spread": round(float(values.std()), 4),
+        "target_mean": round(float(targets.mean()), 4),
+        "value_correlation": round(_correlation(values, targets, chain.visits), 4),
     }
+
+
+class Chain(NamedTuple):
+    """Catch under one policy, as a Markov chain over the boards."""
+
+    transitions: np.ndarray
+    """[boards, boards]; from a landing to the next ball."""
+    rewards: np.ndarray
+    """Expected, of the decision at each board."""
+    visits: np.ndarray
+    """The share of time at each board, in the long run."""
+
+
+def critic_targets(chain: Chain, options: online.Options) -> np.ndarray:
+    """V on every board such that the truncated λ-return's expectation is V: where the critic would settle.
+
+    G_0 = b V and G_n = r + P((1 − λ) b V + λ G_{n−1}), so G_W is affine in V, and V = G_W is solved exactly.
+    """
+    size = len(chain.rewards)
+    slope, offset = options.bootstrap * np.eye(size), np.zeros(size)
+    for step in range(options.window):
+        # Backwards from the cut: the first round holds the last value of the window.
+        factor = options.bootstrap if step == 0 or options.bootstrapped == "every" else 1.0
+        slope = chain.transitions @ ((1 - options.lambda_) * factor * np.eye(size) + options.lambda_ * slope)
+        offset = chain.rewards + options.lambda_ * chain.transitions @ offset
+    return np.linalg.solve(np.eye(size) - slope, offset)
+
+
+def _places(world: catch.Catch) -> list[tuple[int, int, int]]:
+    """Row and column of the ball, and the paddle, of every board with a decision."""
+    return list(itertools.product(range(world.rows - 1), range(world.columns), range(world.columns)))
+
+
+def _chain(chances: np.ndarray, world: catch.Catch) -> Chain:
+    places = _places(world)
+    index = {place: row for row, place in enumerate(places)}
+    drops = np.zeros(len(places))
+    drops[[index[0, column, world.columns // 2] for column in range(world.columns)]] = 1 / world.columns
+    transitions, rewards = np.zeros((len(places), len(places))), np.zeros(len(places))
+    for row, place in enumerate(places):
+        for action in range(3):
+            board = catch.advance(catch.Board(*place), action, world.columns, xp=np)
+            if catch.has_landed(board, world.rows):
+                transitions[row] += chances[row, action] * drops
+                rewards[row] -= chances[row, action] * catch.is_missed(board, world.rows)
+            else:
+                target = int(board.ball_row), int(board.ball_column), int(board.paddle)
+                transitions[row, index[target]] += chances[row, action]
+    # Every ball falls equally long, so the boards of one fall are those of the long run.
+    fall = [drops]
+    for _ in range(world.rows - 2):
+        fall.append(fall[-1] @ transitions)
+    return Chain(transitions, rewards, np.mean(fall, axis=0))
+
+
+def _correlation(values: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
+    """Of two columns over weighted boards; 0 where one of them is constant."""
+    values, targets = values - weights @ values, targets - weights @ targets
+    scale = np.sqrt((weights @ values**2) * (weights @ targets**2))
+    return float(weights @ (values * targets) / scale) if scale > 1e-12 else 0.0
 
 
 def _catch_probability(table: dict[Any, np.ndarray], column: int, world: catch.Catch) -> float:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import neural
+from pohp_neurd import neural, online, returns
 from pohp_neurd.experiment import catch_study, single_agent
 
 
@@ -25,13 +25,42 @@ def test_a_uniform_policy_misses_four_balls_of_five():
     assert found["columns_missed"] == 5
     assert found["entropy"] == round(np.log(3), 4)
     assert (found["silent_units_1"], found["silent_units_2"]) == (1.0, 1.0)
-    assert (found["value_mean"], found["value_spread"]) == (-2.0, 0.0)
+    assert (found["value_mean"], found["value_spread"], found["value_correlation"]) == (-2.0, 0.0, 0.0)
 
 
 def test_a_constant_action_catches_one_column():
     """Always left: the paddle waits in the leftmost column, and only that ball is caught."""
     found = catch_study.inspect(parameters([50.0, 0.0, 0.0]), (6, 6))
     assert (found["misses"], found["columns_missed"], found["entropy"]) == (0.8, 4, 0.0)
+
+
+@pytest.mark.parametrize(("bootstrapped", "horizon"), [("every", 10.0), ("last", 10.0 / 0.9**31)])
+def test_the_critic_of_one_board_settles_where_a_geometric_series_says(bootstrapped, horizon):
+    """It is r (1 − λ^W) / (1 − λ) in a window, and b or 1 − λ^(W − 1) (1 − b) of the value beyond it."""
+    chain = catch_study.Chain(np.ones((1, 1)), np.array([-0.1]), np.ones(1))
+    (found,) = catch_study.critic_targets(chain, online.Options(bootstrapped=bootstrapped))
+    assert found == pytest.approx(-0.1 * (1 - 0.9**32) / 0.1 * horizon, rel=1e-12)
+
+
+@pytest.mark.parametrize("bootstrapped", ["every", "last"])
+def test_the_critics_targets_are_their_own_returns(bootstrapped):
+    """Three boards in a circle: the agent's return from board 0, computed from the targets, is the target."""
+    options = online.Options(bootstrapped=bootstrapped)
+    rewards = np.array([0.0, -0.3, -1.0])
+    chain = catch_study.Chain(np.roll(np.eye(3), 1, axis=1), rewards, np.ones(3) / 3)
+    targets = catch_study.critic_targets(chain, options)
+    boards = np.arange(options.window) % 3
+    with jax.enable_x64(True):
+        factors = np.full(options.window, 0.9 if bootstrapped == "every" else 1.0)
+        factors[-1] = 0.9
+        found = returns.lambda_returns(
+            rewards[boards],
+            np.ones(options.window),
+            targets[(boards + 1) % 3],
+            lambda_=options.lambda_,
+            bootstrap=factors,
+        )
+    assert float(found[0]) == pytest.approx(targets[0], rel=1e-12)
 
 
 @pytest.mark.slow

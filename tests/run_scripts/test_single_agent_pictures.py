@@ -69,3 +69,15 @@ def test_a_missing_run_gets_one_sentence(tmp_path, capsys):
         call("study_catch", [f"--run={tmp_path / 'nowhere'}"])
     assert caught.value.code == 2
     assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_options_are_ablated(tmp_path, capsys):
+    given = [f"--output_dir={tmp_path}", "--seeds=2", "--until=1000", "--width=8", "--cores=1"]
+    call("ablate_catch", [*given, "--setting=spg", "--setting=neurd_cix,common_mode=dropped"])
+    assert len((tmp_path / "ablation.csv").read_text().splitlines()) == 1 + 2 * 2
+    assert (tmp_path / "ablation.png").stat().st_size > 10_000
+    with pytest.raises(SystemExit) as caught:
+        call("ablate_catch", [*given, "--setting=sarsa"])
+    assert caught.value.code == 2
+    assert "learner must be one of" in capsys.readouterr().err
