@@ -94,6 +94,23 @@ def restore(directory: files.Path, like: Any) -> Restored | None:
     return None
 
 
+def shapes(directory: files.Path) -> dict[str, tuple[int, ...]] | None:
+    """The shape of every array in the newest checkpoint, by name; None where there is none at all.
+
+    For trees whose sizes depend on what was going on: `restore` wants them like the saved ones.
+    """
+    folder = pathlib.Path(directory)
+    found = steps(folder)
+    if not found:
+        return None
+    manifest = _files(folder, found[-1])[1]
+    try:
+        leaves = json.loads(manifest.read_text(encoding="utf-8"))["leaves"]
+        return {leaf["name"]: tuple(leaf["shape"]) for leaf in leaves}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ValueError(f"{manifest} cannot be read.") from None
+
+
 class _Damaged(Exception):
     """A checkpoint that cannot be trusted; the message names it and says why."""
 

@@ -1,0 +1,455 @@
+"""NeuRD-CIX, NeuRD and softmax policy gradient as an OpenSpiel agent.
+
+The agent learns from whole episodes: every `batch_size` of them it makes one update. How it is stepped does
+not matter: only at its turns, at every time step, in a vector of environments, alone or for all seats.
+"""
+
+import difflib
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyspiel
+from open_spiel.python import rl_agent
+
+from pohp_neurd import checkpoint, files, learners, types
+from pohp_neurd.openspiel import agent_settings, episode, experience, host_model, uniforms
+
+_SUITED: dict[str, tuple[float, float, str]] = {"mlp": (0.003, 0.003, "adam"), "table": (0.5, 0.5, "sgd")}
+"""Step sizes of policy and critic, and the optimizer, that suit a kind of network."""
+
+
+class NeuRDCIX(rl_agent.AbstractAgent):
+    """An agent for `rl_environment` loops; docs/openspiel.md is about it.
+
+    Args:
+      player_id: the seat it plays; None for all seats of a turn-based game. `seats` gives one agent's seats
+        as agents of their own, in games with simultaneous moves too.
+      info_state_size: length of `time_step.observations["info_state"][player]`.
+      num_actions: number of distinct actions.
+      learner: "neurd_cix", "neurd" or "spg".
+      exploration: η of NeuRD-CIX in [0, 1], or a schedule of the number of updates.
+      network: "mlp", "table", a `policy.Model`, or what `haiku.transform` returns for a function from one
+        information state to logits, or to (logits, value).
+      hidden_layers_sizes: of the "mlp".
+      max_states: the "table" has room for so many information states, and hands out rows as it meets them.
+      batch_size: episodes of one update.
+      pi_learning_rate: step size, or a schedule; by default what suits the network.
+      critic_learning_rate: of the value estimate. Both share an optimizer: this is a weight of the critic's
+        loss, exactly its step size under "sgd".
+      optimizer: "sgd" or "adam"; by default what suits the network.
+      baseline: "value" subtracts the critic's estimate from returns; "none" only shifts them. By default the
+        first where there is a critic.
+      magnet_strength: pull to a slowly moving reference policy; 0 for none.
+      magnet_speed: how far the reference moves at every update, in [0, 1].
+      entropy_cost: pull to the uniform policy.
+      threshold: logits are not pushed beyond this (Hennes et al. 2020); None for no bound.
+      common_mode: "dropped" centres the update's direction over legal actions, "paper" does not.
+      max_return: the largest return there can be. Returns are shifted by it so that none is positive; by
+        default by the largest seen so far. With a value baseline the shift cancels.
+      max_global_gradient_norm: longer gradients are shortened to this.
+      seed: of the parameters and of all actions.
+    """
+
+    def __init__(
+        self,
+        player_id: int | None,
+        info_state_size: int,
+        num_actions: int,
+        *,
+        learner: str = "neurd_cix",
+        exploration: float | types.Schedule = 0.1,
+        network: Any = "mlp",
+        hidden_layers_sizes: Sequence[int] = (128,),
+        max_states: int = 10_000,
+        batch_size: int = 32,
+        pi_learning_rate: float | types.Schedule | None = None,
+        critic_learning_rate: float | None = None,
+        optimizer: str | None = None,
+        baseline: str | None = None,
+        magnet_strength: float | types.Schedule = 0.3,
+        magnet_speed: float = 0.01,
+        entropy_cost: float = 0.0,
+        threshold: float | None = None,
+        common_mode: str = "dropped",
+        max_return: float | None = None,
+        max_global_gradient_norm: float | None = None,
+        seed: int = 0,
+        **unknown: Any,
+    ) -> None:
+        # What PSRO builds copies from. A zero-argument super() anywhere in here would add to `locals()`.
+        given = {name: value for name, value in locals().items() if name not in ("self", "unknown")}
+        self._kwargs = given
+        for name in unknown:
+            near = difflib.get_close_matches(name, given, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(given)}."
+            raise TypeError(f"NeuRDCIX has no keyword {name!r}: {hint}")
+        if player_id is not None and player_id < 0:
+            raise ValueError(f"player_id must be at least 0, or None for all seats, but is {player_id}.")
+        suited = _SUITED["table" if network == "table" else "mlp"]
+        for name, value in zip(
+            ("pi_learning_rate", "critic_learning_rate", "optimizer"), suited, strict=True
+        ):
+            given = {**given, name: value if given[name] is None else given[name]}
+        given["hidden_layers_sizes"] = tuple(hidden_layers_sizes)
+        settings = {name: value for name, value in given.items() if name not in ("player_id", "seed")}
+
+        self.player_id = player_id
+        self._settings = agent_settings.Settings(**settings)
+        self._program = agent_settings.program(self._settings)
+        self._is_table = self._program.host.is_table
+        self._adopt(self._program.init(self._program.host.model.init(key=jax.random.key(seed))))
+        like = np.zeros((), np.int32) if self._is_table else np.zeros(info_state_size, np.float32)
+        self._experience = experience.Experience(num_actions, like)
+        self._rows: dict[bytes, int] = {}
+        self._copies = 0
+        self._largest = -math.inf
+        self._loss: float | None = None
+        self._info: learners.Info | None = None
+        self._capacity = _power_of_two(4 * batch_size)
+        self._random = uniforms.Uniforms(seed)
+        # Evaluations draw from a stream of their own, so that they leave no trace.
+        self._evaluation = np.random.default_rng([seed, 1])
+
+    # Acting.
+
+    def step(self, time_step: Any, is_evaluation: bool = False) -> Any:
+        """The action at `time_step` and its probabilities; learns when an update is due.
+
+        A list of time steps, one for each environment of a `SyncVectorEnv`, gives a list. When it is not the
+        agent's turn, or the episode is over, the action is None. In evaluation nothing is remembered.
+        """
+        if isinstance(time_step, list):
+            return self._steps(time_step, self.player_id, is_evaluation)
+        return self._steps([time_step], self.player_id, is_evaluation)[0]
+
+    def _steps(
+        self, time_steps: list[Any], player: int | None, is_evaluation: bool
+    ) -> list[rl_agent.StepOutput]:
+        outputs: list[Any] = []
+        acting = []
+        for environment, time_step in enumerate(time_steps):
+            answers = {}
+            if not is_evaluation:
+                answers = self._experience.see(environment, time_step, self.player_id)
+                self._learn_if_due()
+            seat = _turn(time_step, player)
+            if seat is None:
+                outputs.append(rl_agent.StepOutput(None, np.zeros(self._settings.num_actions)))
+            elif seat in answers:
+                outputs.append(answers[seat])
+            elif not len(time_step.observations["legal_actions"][seat]):
+                outputs.append(self._nothing_legal(time_step, seat))
+            else:
+                state = self._agent_state(self._features(time_step, seat), is_evaluation)
+                acting.append((environment, seat, state))
+                outputs.append(None)
+        if acting:
+            self._act(time_steps, acting, outputs, is_evaluation)
+        return outputs
+
+    def _act(
+        self,
+        time_steps: list[Any],
+        acting: list[tuple[int, int, np.ndarray]],
+        outputs: list[Any],
+        is_evaluation: bool,
+    ) -> None:
+        """Fills in the outputs of the environments and seats in `acting`, from one pass over the model."""
+        states = acting[0][2] if len(acting) == 1 else np.array([state for *_, state in acting])
+        logits, values = self._program.host.forward(self._host, states)
+        said = [0.0] * len(acting) if values is None else np.reshape(values, -1).tolist()
+        for row, value, place in zip(logits.reshape(len(acting), -1), said, acting, strict=True):
+            environment, seat, state = place
+            time_step = time_steps[environment]
+            legal = time_step.observations["legal_actions"][seat]
+            draw = float(self._evaluation.random()) if is_evaluation else self._random.draw()
+            action, probability, probabilities = _choose(row, legal, draw)
+            outputs[environment] = output = rl_agent.StepOutput(action, probabilities)
+            if not is_evaluation:
+                choice = episode.Choice(state, legal, action, probability, value)
+                self._experience.chose(environment, time_step, seat, choice, output)
+
+    def _features(self, time_step: Any, seat: int) -> np.ndarray:
+        features = np.asarray(time_step.observations["info_state"][seat], np.float32).reshape(-1)
+        size, num_actions = self._settings.info_state_size, self._settings.num_actions
+        if features.size != size:
+            raise ValueError(
+                f"the information state has {features.size} numbers, but info_state_size is {size}."
+            )
+        if not np.isfinite(features).all():
+            raise ValueError(f"the information state of player {seat} holds a NaN or an infinity.")
+        highest = max(time_step.observations["legal_actions"][seat])
+        if highest >= num_actions:
+            raise ValueError(f"action {highest} is legal, but num_actions is {num_actions}.")
+        return features
+
+    def _nothing_legal(self, time_step: Any, seat: int) -> rl_agent.StepOutput:
+        # Where others move at the same time, a player may have nothing to do; OpenSpiel says it like this.
+        if time_step.is_simultaneous_move():
+            return rl_agent.StepOutput(pyspiel.INVALID_ACTION, np.zeros(self._settings.num_actions))
+        raise ValueError(f"it is the turn of player {seat}, but there is no legal action.")
+
+    def _agent_state(self, features: np.ndarray, is_evaluation: bool) -> np.ndarray:
+        """What the model takes: the features, or the row of a table that stands for them."""
+        if not self._is_table:
+            return features
+        name = (features + 0.0).tobytes()  # the sum makes a zero of a negative zero
+        row = self._rows.get(name, -1)
+        if row < 0 and not is_evaluation:
+            if len(self._rows) == self._settings.max_states:
+                raise ValueError(
+                    f"the table is full: there are more than max_states={len(self._rows)} information states."
+                )
+            row = self._rows[name] = len(self._rows)
+        return np.asarray(row, np.int32)
+
+    def probabilities(self, info_states: Any, legal: Any) -> np.ndarray:
+        """The policy at many information states at once, float64 [S, A]; `legal` is a mask of that shape."""
+        states = np.asarray(info_states, np.float32)
+        if self._is_table:
+            states = np.array([self._agent_state(row, True) for row in states], np.int32)
+        logits, _ = self._program.host.forward(self._host, states)
+        return host_model.probabilities(logits, np.asarray(legal, bool))
+
+    # Learning.
+
+    def post_step(self, reward: Sequence[Any], done: Sequence[bool]) -> None:
+        """Rewards and ends of a vector of environments that restarts finished ones by itself.
+
+        In the way of OpenSpiel's PPO, after `SyncVectorEnv.step(..., reset_if_done=True)`, whose time steps
+        do not show how an episode ended.
+        """
+        self._experience.post(reward, done)
+        self._learn_if_due()
+
+    def _learn_if_due(self) -> None:
+        episodes = self._experience.batch_episodes
+        if episodes < self._settings.batch_size:
+            return
+        batch = self._experience.take_batch()
+        if batch:
+            state, self._info = self._program.update(self._state, self._decisions(batch, episodes))
+            self._adopt(state)
+
+    def _decisions(self, batch: list[episode.Choice], episodes: int) -> learners.Decision:
+        """The batch, padded to a fixed length: one compiled update serves episodes of any length."""
+        count = len(batch)
+        self._capacity = max(self._capacity, _power_of_two(count))
+        arrays = self._experience.arrays(batch)
+        returns, values = arrays["return_"], arrays["value"]
+        self._largest = max(self._largest, float(returns.max()))
+        shift = self._largest
+        if self._settings.max_return is not None:
+            shift = self._settings.max_return
+            if self._largest > shift + 1e-6 * max(1.0, abs(shift)):
+                raise ValueError(f"max_return is {shift:g}, but there was a return of {self._largest:g}.")
+        if not self._program.uses_value:
+            values = np.full(count, shift)  # so that nothing but the shift is subtracted
+        self._loss = float(0.5 * np.mean((returns - values) ** 2))
+
+        def padded(array: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
+            whole = np.zeros((self._capacity, *array.shape[1:]), dtype)
+            whole[:count] = array
+            return whole
+
+        return learners.Decision(
+            agent_state=padded(arrays["agent_state"], arrays["agent_state"].dtype),
+            legal=padded(arrays["legal"], bool),
+            action=padded(arrays["action"], np.int32),
+            probability=padded(arrays["probability"]),
+            return_=padded(returns - shift),
+            baseline=padded(values - shift),
+            weight=padded(np.full(count, 1.0 / episodes)),
+            target=padded(returns),
+        )
+
+    def _adopt(self, state: learners.State) -> None:
+        self._state = state
+        self._host = jax.tree.map(np.asarray, state.parameters)
+
+    @property
+    def loss(self) -> float | None:
+        """½ mean (G − V)² over the last batch; None before the first update."""
+        return self._loss
+
+    @property
+    def info(self) -> learners.Info | None:
+        """The learner's diagnostics of the last update."""
+        return self._info
+
+    @property
+    def step_counter(self) -> int:
+        """Time steps seen in training."""
+        return self._experience.steps
+
+    @property
+    def episode_counter(self) -> int:
+        """Episodes seen to their end in training."""
+        return self._experience.episodes
+
+    # One agent for all seats; copies for PSRO.
+
+    def seats(self, num_players: int) -> list["Seat"]:
+        """This agent at every seat of a game, as agents that share its parameters, buffer and counters."""
+        return [Seat(self, player) for player in range(num_players)]
+
+    def get_weights(self) -> list[np.ndarray]:
+        """The parameters, as copies."""
+        return [np.array(leaf) for leaf in jax.tree.leaves(self._host)]
+
+    def copy_with_noise(self, sigma: float = 0.0) -> "NeuRDCIX":
+        """A fresh agent with these parameters, each with Gaussian noise of deviation `sigma`.
+
+        Its optimizer, buffers and counters are new, and it draws its own random numbers.
+        """
+        if not sigma >= 0:
+            raise ValueError(f"sigma must be at least 0, but is {sigma}.")
+        self._copies += 1
+        seed = int(np.random.SeedSequence([self._random.seed, self._copies]).generate_state(1)[0])
+        copied = type(self)(**{**self._kwargs, "seed": seed})
+        random = np.random.default_rng([seed, 2])
+
+        def noisy(leaf: np.ndarray) -> jax.Array:
+            return jnp.asarray(leaf + np.asarray(sigma * random.standard_normal(leaf.shape), leaf.dtype))
+
+        copied._rows = dict(self._rows)
+        copied._largest = self._largest
+        copied._adopt(self._program.init(jax.tree.map(noisy, self._host)))
+        return copied
+
+    # Checkpoints.
+
+    def save(self, checkpoint_dir: files.Path) -> None:
+        """Saves all that the agent needs to go on as if it had not stopped, in the middle of an episode too.
+
+        Every seat has a folder of its own below `checkpoint_dir`, so that agents can share it.
+        """
+        folder = self._folder(checkpoint_dir)
+        # Always a new number: the old checkpoint goes only when the new one is whole.
+        step = max(checkpoint.steps(folder), default=-1) + 1
+        checkpoint.save(folder, step, self._snapshot(), keep=1)
+
+    def has_checkpoint(self, checkpoint_dir: files.Path) -> bool:
+        """Whether `checkpoint_dir` holds a checkpoint of this seat."""
+        return bool(checkpoint.steps(self._folder(checkpoint_dir)))
+
+    def restore(self, checkpoint_dir: files.Path) -> None:
+        """Takes on the saved state of an agent of the same settings; nothing changes on an error."""
+        folder = self._folder(checkpoint_dir)
+        shapes = checkpoint.shapes(folder)
+        if shapes is None:
+            raise ValueError(f"there is no checkpoint in {folder}.")
+        restored = checkpoint.restore(folder, self._snapshot_like(shapes))
+        if restored is None or restored.damaged:
+            raise ValueError(f"the checkpoint in {folder} is damaged.")
+        self._take(restored.tree)
+
+    def _folder(self, checkpoint_dir: files.Path) -> pathlib.Path:
+        seat = "all_seats" if self.player_id is None else f"player_{self.player_id}"
+        return pathlib.Path(checkpoint_dir) / f"neurd_cix_{seat}"
+
+    def _snapshot(self) -> dict[str, Any]:
+        rows = np.frombuffer(b"".join(self._rows), np.float32)
+        counters = [self._random.seed, self._random.count, self._copies, self._capacity]
+        return {
+            "learner": self._state,
+            "experience": self._experience.snapshot(),
+            "rows": rows.reshape(-1, self._settings.info_state_size),
+            "counters": np.array(counters, np.int64),
+            "largest": np.array(self._largest),
+            "loss": np.array(math.nan if self._loss is None else self._loss),
+        }
+
+    def _snapshot_like(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+        """A snapshot of the sizes that a saved one has, where these depend on what was going on."""
+
+        def length(name: str) -> int:
+            return (*shapes.get(name, ()), 0)[0]
+
+        names = ("['batch']['action']", "['open']['action']", "['posted']")
+        return {
+            **self._snapshot(),
+            "experience": self._experience.snapshot_like(
+                *(length(f"['experience']{name}") for name in names)
+            ),
+            "rows": np.zeros((length("['rows']"), self._settings.info_state_size), np.float32),
+        }
+
+    def _take(self, saved: Mapping[str, Any]) -> None:
+        self._adopt(jax.tree.map(jnp.asarray, saved["learner"]))
+        self._experience.restore(saved["experience"])
+        self._rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
+        seed, count, self._copies, self._capacity = saved["counters"].tolist()
+        self._random = uniforms.Uniforms(seed, count)
+        self._largest, loss = float(saved["largest"]), float(saved["loss"])
+        self._loss = None if math.isnan(loss) else loss
+
+
+class Seat(rl_agent.AbstractAgent):
+    """One seat of an agent that plays several."""
+
+    def __init__(self, agent: NeuRDCIX, player_id: int) -> None:
+        self.agent, self.player_id = agent, player_id
+
+    def step(self, time_step: Any, is_evaluation: bool = False) -> Any:
+        """As `NeuRDCIX.step`, at this seat."""
+        if isinstance(time_step, list):
+            return self.agent._steps(time_step, self.player_id, is_evaluation)
+        return self.agent._steps([time_step], self.player_id, is_evaluation)[0]
+
+    @property
+    def loss(self) -> float | None:
+        """Of the agent."""
+        return self.agent.loss
+
+    @property
+    def step_counter(self) -> int:
+        """Of the agent."""
+        return self.agent.step_counter
+
+
+def _turn(time_step: Any, player: int | None) -> int | None:
+    """The seat that is to act at `time_step`, if it is one of ours."""
+    if time_step.last():
+        return None
+    if time_step.is_simultaneous_move():
+        if player is None:
+            raise ValueError(
+                "players move at the same time here: step what `agent.seats(num_players)` gives."
+            )
+        return player
+    current = int(time_step.current_player())
+    if player is None:
+        return current if current >= 0 else None
+    return player if player == current else None
+
+
+def _choose(logits: np.ndarray, legal: Sequence[int], draw: float) -> tuple[int, float, np.ndarray]:
+    """An action, its probability, and all probabilities: softmax over `legal` and inverse sampling.
+
+    Plain floats: with a handful of actions, numpy's calls would take longer than the arithmetic.
+    """
+    scores = logits[legal].tolist()
+    highest = max(scores)
+    weights = [math.exp(score - highest) for score in scores]
+    total = math.fsum(weights)
+    left = draw * total
+    index = scores.index(highest)  # where rounding leads past the end
+    for position, weight in enumerate(weights):
+        left -= weight
+        if left < 0:
+            index = position
+            break
+    probabilities = np.zeros(logits.shape[0])
+    probabilities[legal] = weights
+    probabilities /= total
+    return int(legal[index]), weights[index] / total, probabilities
+
+
+def _power_of_two(count: int) -> int:
+    return 1 << max(0, count - 1).bit_length()

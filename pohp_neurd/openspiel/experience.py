@@ -1,0 +1,165 @@
+"""What an agent lives through: episodes under way in any number of environments, and those to learn from.
+
+Time steps come as an `rl_environment` loop shows them: at the agent's turns only or at all, once or
+repeatedly.
+"""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from pohp_neurd.openspiel import episode
+
+_COUNTERS = ("steps", "episodes", "batch_episodes")
+
+
+class Experience:
+    """Choices under way and choices whose returns are known.
+
+    Args:
+      num_actions: length of the masks of legal actions.
+      like: an agent state, for the shape of arrays of them.
+    """
+
+    def __init__(self, num_actions: int, like: np.ndarray) -> None:
+        self._num_actions, self._like = num_actions, like
+        self.batch: list[episode.Choice] = []
+        """Choices of finished episodes, not learnt from yet."""
+        self.steps = self.episodes = self.batch_episodes = 0
+        self._open: dict[int, dict[int, list[episode.Choice]]] = {}
+        self._posted: set[int] = set()
+        # Not part of a snapshot: what tells apart calls with one and the same time step, and warnings.
+        self._seen: dict[int, tuple[Any, dict[int, Any]]] = {}
+        self._watches = self._warned = False
+
+    def see(self, environment: int, time_step: Any, player: int | None) -> dict[int, Any]:
+        """Takes in a time step, once however often it is shown; the answers given to it so far come back."""
+        seen = self._seen.get(environment)
+        if seen is not None and seen[0] is time_step:
+            return seen[1]
+        answers: dict[int, Any] = {}
+        self._seen[environment] = (time_step, answers)
+        self.steps += 1
+        is_last = time_step.last()
+        if not is_last and time_step.current_player() != player:
+            self._watches = True
+        running = self._open.get(environment)
+        posted = environment in self._posted
+        self._posted.discard(environment)
+        if running and time_step.first():
+            self._warn(
+                "an episode began before the end of the one before was shown, so that what was done in that "
+                "one is forgotten: step the agent with the last time step of every episode."
+            )
+            running.clear()
+        elif running and time_step.rewards is not None:
+            self._follow(running, time_step, posted, is_last)
+        if is_last:
+            self._finish(environment)
+        return answers
+
+    def chose(self, environment: int, time_step: Any, seat: int, choice: episode.Choice, answer: Any) -> None:
+        """Remembers a choice at `time_step`, which has been seen, and what was answered."""
+        choice.earned = _earned(time_step, seat)
+        self._open.setdefault(environment, {}).setdefault(seat, []).append(choice)
+        self._seen[environment][1][seat] = answer
+
+    def post(self, rewards: Sequence[Any], over: Sequence[bool]) -> None:
+        """Takes in rewards and ends that the next time steps of a vector of environments do not show."""
+        for environment, (reward, is_over) in enumerate(zip(rewards, over, strict=True)):
+            for seat, choices in self._open.get(environment, {}).items():
+                value = reward if np.ndim(reward) == 0 else reward[seat]
+                choices[-1].follow(float(value), 0.0 if is_over else 1.0)
+            self._posted.add(environment)
+            if is_over:
+                self._finish(environment)
+
+    def take_batch(self) -> list[episode.Choice]:
+        """The batch, which is empty from now on."""
+        batch, self.batch, self.batch_episodes = self.batch, [], 0
+        return batch
+
+    def arrays(self, choices: Sequence[episode.Choice]) -> dict[str, np.ndarray]:
+        """`choices` as arrays with a leading axis."""
+        return episode.to_arrays(choices, self._num_actions, self._like)
+
+    def _follow(
+        self, running: dict[int, list[episode.Choice]], time_step: Any, posted: bool, is_last: bool
+    ) -> None:
+        rewards, discounts = time_step.rewards, time_step.discounts
+        lost = not (self._watches or is_last) and len(rewards) > 1 and any(rewards)
+        for seat, choices in running.items():
+            last = choices[-1]
+            reward = 0.0 if posted else float(rewards[seat])
+            earned = _earned(time_step, seat)
+            if not math.isnan(earned - last.earned):
+                reward, last.earned, lost = earned - last.earned, earned, False
+            last.follow(reward, float(discounts[seat]))
+        if lost:
+            self._warn(
+                "this game gives rewards before its end, and the agent is stepped at its own turns only, "
+                "where it cannot see all of them: step every agent at every time step, or build the "
+                "environment with include_full_state=True, or let one agent play all seats."
+            )
+
+    def _finish(self, environment: int) -> None:
+        for choices in self._open.pop(environment, {}).values():
+            episode.close(choices)
+            self.batch.extend(choices)
+        self.episodes += 1
+        self.batch_episodes += 1
+
+    def _warn(self, sentence: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(sentence, stacklevel=2)
+
+    def snapshot(self) -> dict[str, np.ndarray | dict[str, np.ndarray]]:
+        """All of it as arrays."""
+        running = [
+            (environment, seat, choice)
+            for environment, seats in self._open.items()
+            for seat, choices in seats.items()
+            for choice in choices
+        ]
+        return {
+            "batch": self.arrays(self.batch),
+            "open": self.arrays([choice for *_, choice in running]),
+            "open_at": np.array([where for *where, _ in running], np.int64).reshape(-1, 2),
+            "posted": np.array(sorted(self._posted), np.int64),
+            "counters": np.array([getattr(self, name) for name in _COUNTERS], np.int64),
+        }
+
+    def snapshot_like(self, batch: int, running: int, posted: int) -> dict[str, Any]:
+        """A snapshot of other sizes: so many choices in the batch and under way, so many posted rewards."""
+        blank = episode.Choice(np.zeros_like(self._like), [0], 0, 0.0, 0.0)
+        return {
+            **self.snapshot(),
+            "batch": self.arrays([blank] * batch),
+            "open": self.arrays([blank] * running),
+            "open_at": np.zeros((running, 2), np.int64),
+            "posted": np.zeros(posted, np.int64),
+        }
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Takes on a snapshot."""
+        self.batch = list(episode.from_arrays(snapshot["batch"]))
+        self._open, self._seen = {}, {}
+        where = snapshot["open_at"].tolist()
+        for (environment, seat), choice in zip(where, episode.from_arrays(snapshot["open"]), strict=True):
+            self._open.setdefault(environment, {}).setdefault(seat, []).append(choice)
+        self._posted = set(snapshot["posted"].tolist())
+        for name, value in zip(_COUNTERS, snapshot["counters"].tolist(), strict=True):
+            setattr(self, name, value)
+
+
+def _earned(time_step: Any, seat: int) -> float:
+    """All that the seat has earned so far in the episode; NaN unless the environment shows its full state."""
+    serialized = time_step.observations.get("serialized_state")
+    if not serialized:
+        return math.nan
+    return float(pyspiel.deserialize_game_and_state(serialized)[1].returns()[seat])
