@@ -1,0 +1,129 @@
+"""Speed of live play: episodes a second with one batched network call a step, beside single-state calls.
+
+    python benchmarks/live.py
+
+Both sides play the same game with the same network, drawing actions by the same function, on one core. Times
+are CPU time, the best of several repeats taken in turn, so that other work on the machine counts little.
+"""
+
+import os
+
+# One core for both sides: set before JAX starts.
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+import argparse  # noqa: E402
+import time  # noqa: E402
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+
+from pohp_neurd import neural, policy  # noqa: E402
+from pohp_neurd.openspiel import live, live_game, players, states  # noqa: E402
+
+GAMES = ("liars_dice(numdice=2)", "phantom_ttt")
+BAR = 10
+EPISODES = 2_048
+SINGLE_EPISODES = 128
+REPEATS = 5
+
+
+def single_state_loop(world, network, key):
+    """Plays episodes one after the other, with one compiled call for every state."""
+
+    @jax.jit
+    def act(parameters, features, legal, key, step):
+        output = network.model.apply(parameters, features)
+        chances = policy.probabilities(output.logits, legal)
+        action = policy.sample(chances, key=jax.random.fold_in(key, step))
+        return action, chances[action], output.value
+
+    rng = np.random.default_rng(0)
+    steps = 0
+
+    def call():
+        nonlocal steps
+        trajectories = []
+        for _ in range(SINGLE_EPISODES):
+            state, episode = world.game.new_initial_state(), []
+            while not state.is_terminal():
+                if state.is_chance_node():
+                    outcomes, chances = zip(*state.chance_outcomes(), strict=True)
+                    state.apply_action(outcomes[players.draw(chances, rng.random())])
+                    continue
+                seat = state.current_player()
+                features = world.features(state, seat)
+                legal = np.array(state.legal_actions_mask(), bool)
+                chosen = jax.device_get(act(network.parameters, features, legal, key, np.uint32(steps)))
+                steps += 1
+                episode.append((features, legal, seat, chosen))
+                state.apply_action(int(chosen[0]))
+            trajectories.append((episode, state.returns()))
+        return trajectories
+
+    return call
+
+
+def batched(world, network, key, slots):
+    calls = 0
+
+    def call():
+        nonlocal calls
+        calls += 1
+        return states.play(world, [network], EPISODES, slots=slots, key=jax.random.fold_in(key, calls))
+
+    return call
+
+
+def best_seconds(calls):
+    """The best CPU time of each of `calls`, repeated in turn."""
+    best = dict.fromkeys(calls, np.inf)
+    for call in calls.values():
+        call()
+    for _ in range(REPEATS):
+        for name, call in calls.items():
+            start = time.process_time()
+            call()
+            best[name] = min(best[name], time.process_time() - start)
+    return best
+
+
+def compare(name, torso):
+    world = live_game.live_game(name)
+    model = neural.network(world.num_features, world.num_actions, torso=torso, critic=True)
+    network = players.Network(model, model.init(key=jax.random.key(0)))
+    slots = live.Config().slots
+    key = jax.random.key(1)
+    calls = {
+        "batched": batched(world, network, key, slots),
+        "single": single_state_loop(world, network, key),
+    }
+    seconds = best_seconds(calls)
+    rates = {"batched": EPISODES / seconds["batched"], "single": SINGLE_EPISODES / seconds["single"]}
+    print(
+        f"live play, {name}, network {torso}: {rates['batched']:,.0f} episodes/s in {slots} slots, "
+        f"{rates['single']:,.0f} with single-state calls: {rates['batched'] / rates['single']:.1f}x (bar {BAR}x)"
+    )
+
+
+def training(name):
+    trainer = live.trainer(name, live.Config())
+    state, _ = live.advance(trainer, live.init(trainer), 4)
+    start = time.process_time()
+    after, _ = live.advance(trainer, state, 10)
+    rate = int(after.episodes - state.episodes) / (time.process_time() - start)
+    print(f"live training, {name}, default settings: {rate:,.0f} episodes/s, updates included")
+
+
+def main():
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    for name in GAMES:
+        for torso in (live.Config().torso, neural.PAPER_TORSO):
+            compare(name, torso)
+        training(name)
+
+
+if __name__ == "__main__":
+    main()
