@@ -83,6 +83,52 @@ def neurd_cix_direction(
     )
 
 
+Summed = Callable[[Float[Array, "A"], Float[Array, "A"], types.Mask, types.Scalar], Float[Array, "A"]]
+"""(probabilities, Σ (G − V) after each action, legal, exploration) -> the sum of the directions."""
+
+
+def spg_summed(
+    probabilities: types.Probabilities,
+    sums: Float[Array, "A"],
+    legal: types.Mask,
+    exploration: types.Scalar = 1.0,
+) -> Float[Array, "A"]:
+    """The sum of `spg_direction` over many decisions at one agent state, under one policy.
+
+    >>> spg_summed(jnp.array([0.25, 0.75]), jnp.array([-1.0, 0.0]), jnp.ones(2, bool)).tolist()
+    [-0.75, 0.75]
+    """
+    del exploration
+    return jnp.where(legal, sums - jnp.sum(sums) * probabilities, 0.0)
+
+
+def neurd_cix_summed(
+    probabilities: types.Probabilities,
+    sums: Float[Array, "A"],
+    legal: types.Mask,
+    exploration: types.Scalar,
+) -> Float[Array, "A"]:
+    """The sum of `neurd_cix_direction` over many decisions at one agent state, drawn from `probabilities`.
+
+    >>> sums = jnp.array([-1.0, 0.0])
+    >>> neurd_cix_summed(jnp.array([0.25, 0.75]), sums, jnp.ones(2, bool), 0.25).tolist()
+    [-1.5, 0.5]
+    """
+    estimates = sums * jax.vmap(estimators.cix_weight, in_axes=(0, None))(probabilities, exploration)
+    return jnp.where(legal, estimates - jnp.sum(probabilities * estimates), 0.0)
+
+
+def decaying(value: float, *, power: float, start: float) -> types.Schedule:
+    """`value` / (1 + t / start)^power at update t = 0, 1, …: constant at power 0.
+
+    >>> float(decaying(2.0, power=0.5, start=10.0)(30))
+    1.0
+    """
+    checks.non_negative("power", power)
+    checks.positive("start", start)
+    return lambda count: value * (1.0 + jnp.asarray(count, jnp.float32) / start) ** -power
+
+
 def constant(value: float) -> types.Schedule:
     """The same exploration at every update."""
     checks.in_unit_interval("exploration", value)
@@ -107,22 +153,46 @@ class Rule:
 
     direction: Direction
     exploration: types.Schedule
+    summed: Summed | None = None
+    """The closed form of `summed_direction`, where there is one."""
 
 
 def spg() -> Rule:
     """Softmax policy gradient (REINFORCE; Williams 1992)."""
-    return Rule(spg_direction, constant(1.0))
+    return Rule(spg_direction, constant(1.0), spg_summed)
 
 
 def neurd() -> Rule:
     """Neural replicator dynamics (Hennes et al. 2020), sampled: NeuRD-CIX without exploration."""
-    return Rule(neurd_cix_direction, constant(0.0))
+    return Rule(neurd_cix_direction, constant(0.0), neurd_cix_summed)
 
 
 def neurd_cix(exploration: float | types.Schedule) -> Rule:
     """NeuRD with capped implicit exploration, constant or by any schedule in optax's form."""
     schedule = exploration if callable(exploration) else constant(exploration)
-    return Rule(neurd_cix_direction, schedule)
+    return Rule(neurd_cix_direction, schedule, neurd_cix_summed)
+
+
+def summed_direction(
+    rule: Rule,
+    probabilities: types.Probabilities,
+    sums: Float[Array, "A"],
+    legal: types.Mask,
+    exploration: types.Scalar,
+) -> Float[Array, "A"]:
+    """The sum of a rule's directions over many decisions at one agent state, drawn from `probabilities`.
+
+    `sums` are Σ (G − V) after each action. Every direction is linear in G − V, so nothing but these sums
+    is needed of the decisions.
+    """
+    if rule.summed is not None:
+        return rule.summed(probabilities, sums, legal, exploration)
+
+    def of_one_action(action: Array) -> Float[Array, "A"]:
+        decision = Decision(None, legal, action, probabilities[action], sums[action])
+        return rule.direction(jnp.asarray(probabilities), decision, exploration)
+
+    return jnp.sum(jax.vmap(of_one_action)(jnp.arange(sums.shape[0])), axis=0)
 
 
 def rule(name: str, exploration: float | types.Schedule) -> Rule:
@@ -252,8 +322,10 @@ def learner(
             steps, optimizer_state = optimizer.update(gradient, state.optimizer, state.parameters)
         parameters = optax.apply_updates(state.parameters, steps)
         reference = state.magnet
-        if magnet is not None and magnet.speed > 0:
-            reference = optax.incremental_update(parameters, state.magnet, magnet.speed)
+        if magnet is not None:
+            with jax.numpy_dtype_promotion("standard"):
+                speed = _read(magnet.speed, state.updates)
+            reference = optax.incremental_update(parameters, state.magnet, speed)
         info = _info(decisions, directions, entropies, settings.exploration)
         return State(parameters, optimizer_state, state.updates + 1, reference), info
 

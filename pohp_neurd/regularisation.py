@@ -32,13 +32,14 @@ class Magnet:
     """
 
     strength: float | types.Schedule
-    speed: float = 0.0
+    speed: float | types.Schedule = 0.0
     """How far the reference's parameters move to the current ones in one update."""
 
     def __post_init__(self) -> None:
         if not callable(self.strength):
             checks.non_negative("magnet strength", self.strength)
-        checks.in_unit_interval("magnet speed", self.speed)
+        if not callable(self.speed):
+            checks.in_unit_interval("magnet speed", self.speed)
 
 
 def magnet_pull(logits: types.Logits, magnet_logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:

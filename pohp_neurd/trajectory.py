@@ -49,3 +49,18 @@ def pad(trajectory: Trajectory, length: int) -> Trajectory:
     if missing < 0:
         raise ValueError(f"a trajectory of {trajectory.action.shape[0]} steps does not fit into {length}.")
     return jax.tree.map(lambda leaf: jnp.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1)), trajectory)
+
+
+class Tally(NamedTuple):
+    """What a batch of episodes under one policy has to say of each agent state and action.
+
+    Every direction is linear in the return, and an action's probability at a state is the same throughout
+    the batch, so a learner that updates once from the batch loses nothing by these sums.
+    """
+
+    returns: Float[Array, "S A"]
+    """The sum of the returns that followed the action."""
+    visits: Float[Array, "S A"]
+    """How often it was taken."""
+    episodes: Float[Array, ""]
+    """How many episodes the sums are over."""

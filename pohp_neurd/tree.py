@@ -277,21 +277,36 @@ def _device_tree(tree: Tree) -> DeviceTree:
 
 
 def _alias_tables(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-    """Walker's tables for the children of every chance history; 1 and oneself where they are uniform."""
+    """Walker's tables for the children of every chance history; 1 and oneself elsewhere."""
     threshold = np.ones(tree.num_histories)
     alias = np.arange(tree.num_histories)
     for row in np.flatnonzero(tree.player == CHANCE):
         first, count = int(tree.first_child[row]), int(tree.num_children[row])
-        scaled = tree.chance[first : first + count] * count
-        if np.allclose(scaled, 1.0, rtol=0, atol=1e-12):
-            continue
-        small = [i for i in range(count) if scaled[i] < 1]
-        large = [i for i in range(count) if scaled[i] >= 1]
-        while small and large:
-            little, much = small.pop(), large[-1]
-            threshold[first + little] = scaled[little]
-            alias[first + little] = first + much
-            scaled[much] -= 1 - scaled[little]
-            if scaled[much] < 1:
-                small.append(large.pop())
+        block = slice(first, first + count)
+        threshold[block], other = alias_table(tree.chance[block])
+        alias[block] = first + other
+    return threshold, alias
+
+
+def alias_table(
+    probabilities: Float[np.ndarray, "k"],
+) -> tuple[Float[np.ndarray, "k"], Int[np.ndarray, "k"]]:
+    """Walker's alias method: one uniform number and two look-ups draw from any distribution.
+
+    A column is drawn uniformly; it is kept with the probability `threshold`, and else is its `alias`. All
+    thresholds are 1 where the distribution is uniform.
+    """
+    count = len(probabilities)
+    threshold, alias = np.ones(count), np.arange(count)
+    scaled = probabilities * count
+    if np.allclose(scaled, 1.0, rtol=0, atol=1e-12):
+        return threshold, alias
+    small = [i for i in range(count) if scaled[i] < 1]
+    large = [i for i in range(count) if scaled[i] >= 1]
+    while small and large:
+        little, much = small.pop(), large[-1]
+        threshold[little], alias[little] = scaled[little], much
+        scaled[much] -= 1 - scaled[little]
+        if scaled[much] < 1:
+            small.append(large.pop())
     return threshold, alias

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 import shutil
 from collections.abc import Mapping
@@ -32,6 +33,11 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def events(self) -> pathlib.Path:
+        """The folder of TensorBoard's event files, if there are any."""
+        return self.path / "events"
+
+    @property
     def curve(self) -> pathlib.Path:
         """The picture."""
         return self.path / "curve.png"
@@ -45,28 +51,40 @@ def open_run(
     A folder that holds anything is refused, with one sentence, unless it is a run's and `overwrite` throws
     that run away or `resume` goes on with it. A run goes on only under the configuration it began with.
     """
+    check_open(path, resume=resume, overwrite=overwrite)
+    folder = RunFolder(pathlib.Path(path))
+    if resume:
+        _check_same(folder, config)
+        return folder
+    if folder.config.is_file():
+        _remove(folder)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    records.write_json(folder.config, config)
+    return folder
+
+
+def check_open(path: records.Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    """Raises a ValueError if `open_run` would refuse this folder, whatever the configuration."""
     if resume and overwrite:
         raise ValueError("a run can be resumed or overwritten, but not both.")
     folder = RunFolder(pathlib.Path(path))
     if folder.path.exists() and not folder.path.is_dir():
         raise ValueError(f"{folder.path} is a file, but a run needs a folder.")
     is_run = folder.config.is_file()
-    if resume:
-        if not is_run:
-            raise ValueError(f"there is no run to resume in {folder.path}.")
-        _check_same(folder, config)
-        return folder
-    if folder.path.exists() and any(folder.path.iterdir()):
+    if resume and not is_run:
+        raise ValueError(f"there is no run to resume in {folder.path}.")
+    if not resume and folder.path.exists() and any(folder.path.iterdir()):
         if not is_run:
             raise ValueError(f"{folder.path} holds files that are not a run's: choose another folder.")
         if not overwrite:
             raise ValueError(
                 f"{folder.path} already holds a run: choose another folder, or resume or overwrite it."
             )
-        _remove(folder)
-    folder.path.mkdir(parents=True, exist_ok=True)
-    records.write_json(folder.config, config)
-    return folder
+    nearest = next(place for place in (folder.path, *folder.path.absolute().parents) if place.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise ValueError(
+            f"{folder.path} cannot be written: {nearest} is not a folder that may be written to."
+        )
 
 
 def _check_same(folder: RunFolder, config: Mapping[str, Any]) -> None:
@@ -84,7 +102,8 @@ def _check_same(folder: RunFolder, config: Mapping[str, Any]) -> None:
 def _remove(folder: RunFolder) -> None:
     for file in (folder.metrics, folder.curve):
         file.unlink(missing_ok=True)
-    if folder.checkpoints.is_dir():
-        shutil.rmtree(folder.checkpoints)
+    for part in (folder.checkpoints, folder.events):
+        if part.is_dir():
+            shutil.rmtree(part)
     # Last: without it the folder would no longer be known for a run's.
     folder.config.unlink()

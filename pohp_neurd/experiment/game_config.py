@@ -1,0 +1,193 @@
+"""What makes a run of self-play in a game: one frozen config, with good defaults for each kind of run."""
+
+import dataclasses
+from typing import Any
+
+from pohp_neurd import averaging, checks, learners, regularisation
+
+POLICIES = ("tabular", "neural")
+UPDATES = ("sampled", "expected")
+PLAYS = ("auto", "compiled", "live")
+OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
+
+_TABLE = {
+    "exploration": 0.05,
+    "batch_size": 2048,
+    "step_size": 160.0,
+    "step_size_decay": 0.75,
+    "decay_start": 400,
+    "magnet_strength": 0.02,
+    "magnet_speed": 1.0,
+    "average_power": 2.0,
+}
+_EXACT_TABLE = {
+    "exploration": 0.0,
+    "batch_size": 1,
+    "step_size": 20.0,
+    "step_size_decay": 0.5,
+    "decay_start": 100,
+    "magnet_strength": 0.0,
+    "magnet_speed": 0.0,
+    "average_power": 1.0,
+}
+_NETWORK = {
+    "exploration": 0.05,
+    "batch_size": 2048,
+    "step_size": 0.001,
+    "step_size_decay": 0.5,
+    "decay_start": 2000,
+    "magnet_strength": 0.02,
+    "magnet_speed": 1.0,
+    "average_power": 1.0,
+}
+_LIVE = {**_NETWORK, "batch_size": 512, "step_size_decay": 0.0, "magnet_strength": 0.05}
+
+DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
+    ("compiled", "tabular", "sampled"): _TABLE,
+    ("compiled", "tabular", "expected"): _EXACT_TABLE,
+    ("compiled", "neural", "sampled"): _NETWORK,
+    ("compiled", "neural", "expected"): {**_NETWORK, "exploration": 0.0, "batch_size": 1},
+    ("live", "neural", "sampled"): _LIVE,
+}
+"""For each way to play, policy and update, what is used where the user says nothing."""
+
+_EPISODES = {"tabular": 10_000_000, "neural": 20_000_000}
+_LIVE_EPISODES = 50_000
+_ITERATIONS = {"tabular": 20_000, "neural": 5_000}
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """One run; None means the default of that kind of run. Wrong values raise a ValueError, before any work."""
+
+    game: str = "leduc_poker"
+    policy: str = "tabular"
+    learner: str = "neurd_cix"
+    update: str = "sampled"
+    play: str = "auto"
+    """On the compiled game, on live states, or compiled if the game is small enough."""
+    episodes: int | None = None
+    iterations: int | None = None
+    exploration: float | None = None
+    exploration_decay: float = 0.0
+    """Schedules are value / (1 + t / decay_start)^decay at update t."""
+    batch_size: int | None = None
+    """Episodes of one update."""
+    step_size: float | None = None
+    """Of returns that are scaled to [-1, 0]. A network's is Adam's learning rate."""
+    step_size_decay: float | None = None
+    decay_start: int | None = None
+    """Updates."""
+    magnet_strength: float | None = None
+    """Of returns that are scaled to [-1, 0]."""
+    magnet_decay: float = 0.0
+    magnet_speed: float | None = None
+    """The magnet moves by speed / (decay_start + t) of its way to the current policy; 0: it stays uniform."""
+    baseline: bool = True
+    """A learned state value is subtracted from returns."""
+    weights: str = "counterfactual"
+    """Of expected updates: counterfactual or realization."""
+    alternating: bool = False
+    shared: bool = True
+    """One network for all seats."""
+    hidden_layers: tuple[int, ...] = (128, 128)
+    optimizer: str = "adam"
+    common_mode: str = "dropped"
+    average_power: float | None = None
+    """Of time, in the weights of the average policy: 0 uniform, 1 linear."""
+    average_forgetting: float = 0.0
+    """Fades what was before at every update: geometric weights. For networks, the rate of their average."""
+    eval_every: int | None = None
+    """Episodes (sampled) or iterations (expected) between two evaluations; by default a fiftieth."""
+    checkpoint_every: int = 10
+    """Evaluations between two checkpoints."""
+    max_histories: int = 2_000_000
+    """Games with more are played live."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.game:
+            raise ValueError("game must be the name of an OpenSpiel game, but is empty.")
+        for name, choices in (
+            *(("policy", POLICIES), ("update", UPDATES), ("play", PLAYS), ("optimizer", OPTIMIZERS)),
+            *(("weights", ("counterfactual", "realization")), ("common_mode", ("paper", "dropped"))),
+        ):
+            checks.one_of(name, getattr(self, name), choices)
+        learners.rule(self.learner, 0.0 if self.exploration is None else self.exploration)
+        whole = ("episodes", "iterations", "batch_size", "decay_start", "eval_every")
+        for name in (*whole, "checkpoint_every", "max_histories"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, but is {value}.")
+        for name in ("step_size", "step_size_decay", "magnet_strength", "magnet_decay", "magnet_speed"):
+            if getattr(self, name) is not None:
+                checks.non_negative(name, getattr(self, name))
+        checks.non_negative("exploration_decay", self.exploration_decay)
+        checks.non_negative("seed", self.seed)
+        averaging.Weights(self.average_power or 0.0, self.average_forgetting)
+        if not self.hidden_layers or min(self.hidden_layers) < 1:
+            raise ValueError(f"hidden_layers must be sizes of at least 1, but are {self.hidden_layers}.")
+        sampled = self.update == "sampled"
+        if sampled and self.iterations is not None:
+            raise ValueError("iterations is for update=expected: sampled updates are counted in episodes.")
+        if not sampled and self.episodes is not None:
+            raise ValueError("episodes is for update=sampled: expected updates are counted in iterations.")
+        if not sampled and self.batch_size not in (None, 1):
+            raise ValueError(f"batch_size is for update=sampled, but is {self.batch_size}.")
+        if self.play == "live" and (self.policy, self.update) != ("neural", "sampled"):
+            raise ValueError(
+                f"live play trains policy=neural with update=sampled, but policy is {self.policy} "
+                f"and update is {self.update}."
+            )
+
+    @property
+    def budget(self) -> int:
+        """Episodes, or iterations of expected updates."""
+        found = self.episodes if self.update == "sampled" else self.iterations
+        assert found is not None, "a config is resolved before it is run"
+        return found
+
+
+def resolved(config: Config, play: str) -> Config:
+    """`config` for compiled or live `play`, with nothing left open."""
+    config = dataclasses.replace(config, play=play)
+    kind = (play, config.policy, config.update)
+    filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
+    if config.update == "sampled" and config.episodes is None:
+        filled["episodes"] = _LIVE_EPISODES if play == "live" else _EPISODES[config.policy]
+    if config.update == "expected" and config.iterations is None:
+        filled["iterations"] = _ITERATIONS[config.policy]
+    config = dataclasses.replace(config, **filled)
+    if config.eval_every is None:
+        config = dataclasses.replace(config, eval_every=max(1, config.budget // 50))
+    return config
+
+
+def rule(config: Config) -> learners.Rule:
+    """The algorithm, with its exploration over time."""
+    exploration = config.exploration or 0.0
+    if not config.exploration_decay:
+        return learners.rule(config.learner, exploration)
+    return learners.rule(config.learner, scheduled(config, exploration, config.exploration_decay))
+
+
+def step_size(config: Config) -> Any:
+    """The step size over time."""
+    return scheduled(config, config.step_size or 0.0, config.step_size_decay or 0.0)
+
+
+def magnet(config: Config) -> regularisation.Magnet | None:
+    """The magnet over time; None where its strength is 0."""
+    if not config.magnet_strength:
+        return None
+    start = float(config.decay_start or 1)
+    speed = min((config.magnet_speed or 0.0) / start, 1.0)
+    return regularisation.Magnet(
+        scheduled(config, config.magnet_strength, config.magnet_decay),
+        learners.decaying(speed, power=1.0, start=start) if speed else 0.0,
+    )
+
+
+def scheduled(config: Config, value: float, decay: float) -> Any:
+    """`value` / (1 + t / decay_start)^decay."""
+    return learners.decaying(value, power=decay, start=float(config.decay_start or 1))

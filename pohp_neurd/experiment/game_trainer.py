@@ -1,0 +1,233 @@
+"""Self-play in a game behind one small interface, whether the game is compiled or played live."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from pohp_neurd import (
+    adam,
+    averaging,
+    exact,
+    learners,
+    neural,
+    openspiel,
+    policy,
+    rollout,
+    self_play,
+    tally_learners,
+)
+from pohp_neurd import tree as trees
+from pohp_neurd.experiment import game_config
+from pohp_neurd.openspiel import live, live_game, matches, players
+
+
+class Trainer(NamedTuple):
+    """What a run needs of a training loop. The state is one pytree of arrays."""
+
+    init: Callable[[], Any]
+    advance: Callable[[Any, int], Any]
+    """(state, number of updates) -> state; where calls are cut makes no difference."""
+    counts: Callable[[Any], dict[str, int]]
+    """Updates, episodes and steps (decisions) so far."""
+    evaluate: Callable[[Any], dict[str, float]]
+    diverged: Callable[[Any], int | None]
+    """The first update after which a parameter was not finite; None if there is none."""
+
+
+class Counted(NamedTuple):
+    """A loop's state with the decisions so far, which outgrow 32 bits."""
+
+    loop: self_play.State
+    steps: np.int64
+
+
+def build(config: game_config.Config) -> tuple[game_config.Config, Trainer]:
+    """The trainer of a config, and the config with nothing left open."""
+    tree = None if config.play == "live" else _compiled(config)
+    if tree is None:
+        config = game_config.resolved(config, "live")
+        return config, live_trainer(config)
+    config = game_config.resolved(config, "compiled")
+    return config, compiled_trainer(config, tree)
+
+
+def _compiled(config: game_config.Config) -> trees.Tree | None:
+    game = openspiel.load_game(config.game)
+    may_be_live = config.play == "auto" and (config.policy, config.update) == ("neural", "sampled")
+    try:
+        return openspiel.compile_game(game, max_histories=config.max_histories)
+    except ValueError as error:
+        if may_be_live:
+            return None
+        raise ValueError(f"{error} Live play takes policy=neural and update=sampled.") from None
+
+
+def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
+    """Self-play on a compiled game, with exact NashConv."""
+    neural_policy = config.policy == "neural"
+    seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
+    learner = _network_learner(config, tree, seats) if neural_policy else _table_learner(config, seats)
+    weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting)
+    loop = self_play.loop(
+        seats,
+        learner,
+        num_episodes=config.batch_size or 1,
+        scale=max(tree.spec.return_bound or 0.0, 1e-6),
+        update=config.update,
+        weights=config.weights,
+        alternating=config.alternating,
+        average=None if neural_policy else weights,
+    )
+    form = exact.sequence_form_of(tree)
+    single = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, _single(np.asarray(x).dtype))), form)
+    arena = self_play.Arena(rollout.board(tree), single)
+    key = jax.random.key(config.seed)
+    playing = jax.random.fold_in(key, 1)
+
+    def init() -> Counted:
+        with jax.enable_x64(True):
+            return Counted(loop.init(arena, key=jax.random.fold_in(key, 0)), np.int64(0))
+
+    def advance(state: Counted, num_updates: int) -> Counted:
+        with jax.enable_x64(True):
+            following = loop.advance(arena, state.loop, np.int32(num_updates), playing)
+        steps = 0 if config.update == "expected" else int(following.steps)
+        return Counted(following, state.steps + np.int64(steps))
+
+    def counts(state: Counted) -> dict[str, int]:
+        updates = int(state.loop.updates)
+        episodes = 0 if config.update == "expected" else updates * (config.batch_size or 1)
+        return {"updates": updates, "episodes": episodes, "steps": int(state.steps)}
+
+    def evaluate(state: Counted) -> dict[str, float]:
+        with jax.enable_x64(True):
+            current = np.asarray(loop.policies(state.loop))
+            if neural_policy:
+                smooth = state.loop._replace(learner=tally_learners.averaged(state.loop.learner))
+                average = np.asarray(loop.policies(smooth))
+            else:
+                average = np.asarray(loop.average(arena, state.loop))
+        both = np.stack([current.astype(np.float64), average.astype(np.float64)])
+        both /= both.sum(axis=-1, keepdims=True)
+        found = exact.nash_conv(tree, both)
+        return {"nash_conv": float(found[0]), "nash_conv_average": float(found[1])}
+
+    def diverged(state: Counted) -> int | None:
+        first = int(state.loop.diverged)
+        return None if first == self_play.NEVER else first
+
+    return Trainer(init, advance, counts, evaluate, diverged)
+
+
+def live_trainer(config: game_config.Config) -> Trainer:
+    """Self-play on live states, judged by play against the uniform policy."""
+    settings = live.Config(
+        learner=config.learner,
+        exploration=config.exploration or 0.0,
+        learning_rate=config.step_size or 0.0,
+        optimizer=config.optimizer,
+        batch_episodes=config.batch_size or 1,
+        torso=config.hidden_layers,
+        baseline="critic" if config.baseline else "none",
+        common_mode=config.common_mode,
+        magnet_strength=config.magnet_strength or 0.0,
+        separate=not config.shared,
+        seed=config.seed,
+    )
+    trainer = live.trainer(live_game.live_game(config.game), settings)
+
+    def advance(state: live.State, num_updates: int) -> live.State:
+        for _ in range(num_updates):
+            following, _ = live.advance(trainer, state, 1)
+            if not _finite(following):
+                return following
+            state = following
+        return state
+
+    def counts(state: live.State) -> dict[str, int]:
+        updates = int(state.learner.updates)
+        return {"updates": updates, "episodes": int(state.episodes), "steps": int(state.decisions)}
+
+    def evaluate(state: live.State) -> dict[str, float]:
+        mine = live.network(trainer, state)
+        found = matches.play(trainer.world, [mine, None], _MATCH_EPISODES, seed=int(state.learner.updates))
+        return {"return_against_uniform": found.mean, "half_width": found.mean - found.low}
+
+    def diverged(state: live.State) -> int | None:
+        return None if _finite(state) else int(state.learner.updates) - 1
+
+    return Trainer(functools.partial(live.init, trainer), advance, counts, evaluate, diverged)
+
+
+_MATCH_EPISODES = 512
+
+
+def _finite(state: live.State) -> bool:
+    return all(bool(np.all(np.isfinite(leaf))) for leaf in jax.tree.leaves(state.learner.parameters))
+
+
+def model_of(config: game_config.Config, num_features: int, num_actions: int) -> policy.Model:
+    """The network of a config; `num_features` counts the seat's one-hot vector."""
+    return neural.network(num_features, num_actions, torso=config.hidden_layers, critic=config.baseline)
+
+
+def with_seats(tree: trees.Tree) -> np.ndarray:
+    """What a network sees of every agent state: the game's tensor, then the seat as a one-hot vector."""
+    return np.concatenate([tree.features, np.eye(tree.num_agents)[tree.state_player]], axis=1)
+
+
+def player_of(config: game_config.Config, model: policy.Model, networks: tuple[Any, ...]) -> players.Network:
+    """Networks as a player of live games; those of separate seats become one model that looks at the seat."""
+    if config.shared:
+        return players.Network(model, networks[0])
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
+    return players.Network(live.per_seat(model, len(networks)), stacked)
+
+
+def _table_learner(config: game_config.Config, seats: tally_learners.Seats) -> tally_learners.TallyLearner:
+    sampled = config.update == "sampled"
+    return tally_learners.table(
+        seats,
+        [game_config.rule(config)] * len(seats.rows),
+        step_size=game_config.step_size(config),
+        magnet=game_config.magnet(config),
+        baseline_rate=0.05 if config.baseline and sampled else None,
+    )
+
+
+def _network_learner(
+    config: game_config.Config, tree: trees.Tree, seats: tally_learners.Seats
+) -> tally_learners.TallyLearner:
+    features = with_seats(tree)
+    return tally_learners.network(
+        seats,
+        features,
+        model_of(config, features.shape[1], tree.num_actions),
+        [game_config.rule(config)] * len(seats.rows),
+        _optimizer(config),
+        shared=config.shared,
+        magnet=game_config.magnet(config),
+        common_mode=config.common_mode,
+        baseline=config.baseline and config.update == "sampled",
+        average_rate=config.average_forgetting or 0.001,
+        alternating=config.alternating,
+    )
+
+
+def _optimizer(config: game_config.Config) -> optax.GradientTransformation:
+    rate = game_config.step_size(config)
+    chosen: dict[str, Callable[[Any], optax.GradientTransformation]] = {
+        "adam": optax.adam,
+        "adam_without_momentum": adam.adam_without_momentum,
+        "sgd": learners.sgd,
+    }
+    return chosen[config.optimizer](rate)
+
+
+def _single(dtype: np.dtype) -> Any:
+    return np.float32 if dtype == np.float64 else dtype
