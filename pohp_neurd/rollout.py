@@ -83,7 +83,7 @@ def board(tree: trees.Tree) -> Board:
         action_of=_whole(np.concatenate([action_of, np.zeros((1, width), int)])),
         place_of=_whole(place_of),
         reply_first=_whole(replies.first),
-        reply_count=_whole(replies.count),
+        reply_count=_whole(replies.number),
         reply=_whole(replies.row),
         alias_threshold=None if uniform else jnp.asarray(replies.threshold, jnp.float32),
         alias=None if uniform else _whole(replies.alias),
@@ -216,7 +216,7 @@ def _sums_from_the_root(tree: trees.Tree) -> tuple[Int[np.ndarray, "N"], Float[n
 
 class _Replies(NamedTuple):
     first: np.ndarray
-    count: np.ndarray
+    number: np.ndarray
     row: np.ndarray
     threshold: np.ndarray
     alias: np.ndarray

@@ -76,14 +76,14 @@ def table(
     def init(*, key: types.Key | None = None) -> TableState:
         del key  # zeros need no randomness
         num_states, num_actions = seats.legal.shape
-        parameters = tabular.table(num_states, num_actions, critic=True, dtype=dtype).init(key=None)
-        return TableState(parameters, jnp.zeros((num_states, num_actions), dtype))
+        zeros = jnp.zeros((num_states, num_actions), dtype)
+        return TableState(tabular.Table(zeros, jnp.zeros(num_states, dtype)), jnp.array(zeros))
 
     def outputs(state: TableState) -> Any:
         return policy.Output(state.table.logits, state.table.values)
 
     def update(state: TableState, tally: trajectory.Tally, updates: Int[Array, ""]) -> TableState:
-        logits, values = state.table
+        logits, values = state.table.logits, jnp.asarray(state.table.values)
         visits = jnp.sum(tally.visits, axis=1)
         direction = _directions(rules, seats, logits, tally, values if baseline_rate else None, updates)
         size = jnp.asarray(_read(step_size, updates), dtype)
@@ -149,8 +149,7 @@ def network(
 
     def outputs_of(parameters: tuple[types.Parameters, ...]) -> Any:
         found = [model_outputs(p, x) for p, x in zip(parameters, inputs, strict=True)]
-        values = None if found[0].value is None else jnp.concatenate([out.value for out in found])
-        return policy.Output(jnp.concatenate([out.logits for out in found]), values)
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
 
     def outputs(state: NetworkState) -> Any:
         return outputs_of(state.parameters)

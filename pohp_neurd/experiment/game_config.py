@@ -58,7 +58,7 @@ _ITERATIONS = {"tabular": 20_000, "neural": 5_000}
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """One run; None means the default of that kind of run. Wrong values raise a ValueError, before any work."""
+    """One run; None is the default of that kind of run. Wrong values raise a ValueError, before any work."""
 
     game: str = "leduc_poker"
     policy: str = "tabular"

@@ -1,4 +1,4 @@
-"""A run of self-play in a game: trains, evaluates, saves, can be stopped at any moment and goes on to the bit."""
+"""A run of self-play in a game: it can be stopped at any moment, and goes on to the bit."""
 
 import dataclasses
 import signal
@@ -141,17 +141,17 @@ class _Progress:
         return state
 
     def _evaluate(self, state: Any, bar: Any) -> None:
-        figures = self._trainer.evaluate(state)
+        figures, counts = self._trainer.evaluate(state), self._trainer.counts(state)
         seconds = round(time.perf_counter() - self._begun, 3)
         row = {
             **dict.fromkeys(self._columns, ""),
-            **self._trainer.counts(state),
+            **counts,
             "seconds": seconds,
             **figures,
         }
         self._rows.append(row)
         records.write_csv(self._folder.metrics, self._rows, self._columns)
-        self._events.write(row["updates"], figures)
+        self._events.write(counts["updates"], figures)
         bar.set_postfix({_SHORT.get(name, name): f"{value:.4f}" for name, value in figures.items()})
 
     def _save(self, state: Any) -> None:

@@ -114,8 +114,8 @@ def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
                 average = np.asarray(loop.average(arena, state.loop))
         both = np.stack([current.astype(np.float64), average.astype(np.float64)])
         both /= both.sum(axis=-1, keepdims=True)
-        found = exact.nash_conv(tree, both)
-        return {"nash_conv": float(found[0]), "nash_conv_average": float(found[1])}
+        now, on_average = np.asarray(exact.nash_conv(tree, both)).tolist()
+        return {"nash_conv": now, "nash_conv_average": on_average}
 
     def diverged(state: Counted) -> int | None:
         first = int(state.loop.diverged)
