@@ -19,8 +19,9 @@ def _both(learning_rate=1e-2):
 
 
 def test_split_and_join_are_inverse():
-    parameters = neural.network(SIZE, ACTIONS, torso=(WIDTH, WIDTH), critic=True).init(key=jax.random.key(0))
-    again = actor_critic.join(actor_critic.split(parameters))
+    model = neural.network(SIZE, ACTIONS, torso=(WIDTH, WIDTH), critic=True)
+    parameters = jax.jit(model.init)(key=jax.random.key(0))
+    again = jax.jit(lambda given: actor_critic.join(actor_critic.split(given)))(parameters)
     jax.tree.map(np.testing.assert_array_equal, parameters, again)
 
 
@@ -29,7 +30,7 @@ def test_sparse_equals_dense_over_200_updates():
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
         sparse, dense = _both()
-        one, other = sparse.init(key=jax.random.key(0)), dense.init(key=jax.random.key(0))
+        one, other = (jax.jit(body.init)(key=jax.random.key(0)) for body in (sparse, dense))
         outputs = [jax.jit(sparse.outputs), jax.jit(dense.outputs)]
         updates = [jax.jit(sparse.update), jax.jit(dense.update)]
         for _ in range(200):

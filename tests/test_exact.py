@@ -60,7 +60,13 @@ def random_policy(legal, seed, *, zeros=False):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-@pytest.fixture(scope="module", params=TREES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.slow) if name in ("goofspiel", "prisoners") else name
+        for name in TREES
+    ],
+)
 def tree(request):
     return TREES[request.param]()
 

@@ -239,7 +239,7 @@ def test_expected_spg_is_the_gradient_of_the_return_on_the_tiny_mdp():
 def test_expected_spg_is_the_gradient_through_a_network():
     with jax.enable_x64(True):
         model = neural.network(3, 3, torso=(5, 4))
-        parameters = model.init(key=jax.random.key(0))
+        parameters = jax.jit(model.init)(key=jax.random.key(0))
         features, values = jnp.array([0.3, -1.0, 0.5]), jnp.array([-1.0, -0.2, -3.0])
 
         def expected_return(parameters):
@@ -259,8 +259,17 @@ def test_expected_spg_is_the_gradient_through_a_network():
 # Tabular NeuRD-CIX is Hedge on CIX estimates.
 
 
-@pytest.mark.parametrize("exploration", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("common_mode", ["paper", "dropped"])
+@pytest.mark.parametrize(
+    ("exploration", "common_mode"),
+    [
+        (0.1, "paper"),
+        (1.0, "dropped"),
+        *[
+            pytest.param(*given, marks=pytest.mark.slow)
+            for given in ((0.0, "paper"), (1.0, "paper"), (0.0, "dropped"), (0.1, "dropped"))
+        ],
+    ],
+)
 def test_tabular_neurd_cix_is_hedge(exploration, common_mode):
     rng = np.random.default_rng(7)
     num_states, num_actions, step_size = 3, 4, 0.15
@@ -304,23 +313,23 @@ def test_pseudo_loss_gradient_is_the_direction():
 
 def by_hand(model, parameters, decisions, exploration):
     """Σ_i weight_i Σ_a direction_i(a) ∇f(s_i, a), one decision at a time, and the critic's part."""
-    total = jax.tree.map(jnp.zeros_like, parameters)
-    for i in range(len(decisions.action)):
-        one = jax.tree.map(lambda x, i=i: x[i], decisions)
+
+    def gradient(one):
         pi = policy.probabilities(model.apply(parameters, one.agent_state).logits, one.legal)
         direction = learners.neurd_cix_direction(pi, one, exploration)
 
-        def objective(p, one=one, direction=direction):
+        def objective(p):
             output = model.apply(p, one.agent_state)
             critic = 0.0 if output.value is None else -0.5 * (one.target - output.value) ** 2
             return one.weight * (jnp.sum(direction * output.logits) + critic)
 
-        total = jax.tree.map(jnp.add, total, jax.grad(objective)(parameters))
-    return total
+        return jax.grad(objective)(parameters)
+
+    return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), jax.vmap(gradient)(decisions))
 
 
 @pytest.mark.parametrize("kind", ["table", "network"])
-@pytest.mark.parametrize("size", [1, 6])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 6])
 def test_update_follows_the_direction_and_the_critic(kind, size):
     with jax.enable_x64(True):
         if kind == "table":
@@ -329,7 +338,7 @@ def test_update_follows_the_direction_and_the_critic(kind, size):
             model, features = neural.network(3, 4, torso=(5, 4), critic=True), 3
         decisions = batch(size=size, features=features, dtype=jnp.float64)
         learner = learners.learner(model.apply, learners.neurd_cix(0.2), learners.sgd(0.5))
-        parameters = model.init(key=jax.random.key(1))
+        parameters = jax.jit(model.init)(key=jax.random.key(1))
         after, _ = jax.jit(learner.update)(learner.init(parameters), decisions)
         expected = jax.jit(lambda p, d: by_hand(model, p, d, 0.2))(parameters, decisions)
         jax.tree.map(
@@ -353,8 +362,18 @@ def test_critic_descends_half_its_squared_error():
     np.testing.assert_array_equal(after.parameters.values, [-1.0 + 0.25 * 2.0 * (-3.0 - -1.0), 0.0])
 
 
-@pytest.mark.parametrize("rule", [learners.spg(), learners.neurd(), learners.neurd_cix(0.1)])
-@pytest.mark.parametrize(("size", "common_mode"), [(1, "paper"), (5, "dropped")])
+@pytest.mark.parametrize(
+    ("rule", "size", "common_mode"),
+    [
+        (learners.spg(), 5, "paper"),
+        (learners.neurd_cix(0.1), 5, "dropped"),
+        *[
+            pytest.param(rule, size, common_mode, marks=pytest.mark.slow)
+            for rule in (learners.spg(), learners.neurd(), learners.neurd_cix(0.1))
+            for size, common_mode in ((1, "paper"), (5, "dropped"))
+        ],
+    ],
+)
 def test_illegal_logits_never_move(rule, size, common_mode):
     options = {"common_mode": common_mode, "threshold": 2.0, "magnet": regularisation.Magnet(0.3, 0.1)}
     legal = jnp.tile(jnp.array([True, False, True, False]), (size, 1))
@@ -369,7 +388,7 @@ def test_illegal_logits_never_move(rule, size, common_mode):
     assert np.any(np.asarray(after.parameters.logits != start.logits))
 
     network = neural.network(3, 4, torso=(4,))
-    start = network.init(key=jax.random.key(0))
+    start = jax.jit(network.init)(key=jax.random.key(0))
     learner = learners.learner(network.apply, rule, adam.adam_without_momentum(0.1), **options)
     decisions = decisions._replace(agent_state=jnp.ones((size, 3)))
     after, _ = jax.jit(learner.update)(learner.init(start), decisions)
@@ -380,7 +399,7 @@ def test_illegal_logits_never_move(rule, size, common_mode):
 
 def test_padding_changes_nothing_and_stays_finite():
     model = tabular.table(3, 4, critic=True)
-    for rule in (learners.spg(), learners.neurd(), learners.neurd_cix(0.1)):
+    for rule in (learners.spg(), learners.neurd_cix(0.1)):
         learner = learners.learner(
             model.apply, rule, learners.sgd(0.1), magnet=regularisation.Magnet(0.1, 0.1)
         )
@@ -668,12 +687,20 @@ def build(name, network):
     return model, learners.learner(model.apply, rule, optimizers[optimizer], **options)
 
 
-@pytest.mark.parametrize("name", BATTERY)
-@pytest.mark.parametrize(
-    ("network", "x64"),
-    [(False, False), pytest.param(False, True, marks=pytest.mark.slow), (True, False)],
-    ids=["table", "table64", "network"],
-)
+def battery():
+    """Every learner on a table; on a network the one with most options; the rest with the slow tests."""
+    for name in BATTERY:
+        for kind, network, x64 in (
+            ("table", False, False),
+            ("table64", False, True),
+            ("network", True, False),
+        ):
+            quick = kind == "table" or (kind == "network" and name in ("spg table", "moving magnet"))
+            marks = () if quick else pytest.mark.slow
+            yield pytest.param(name, network, x64, id=f"{kind}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "network", "x64"), list(battery()))
 def test_battery(name, network, x64):
     """Every learner: runs in both precisions, keeps dtypes, never recompiles, stays finite."""
     with jax.enable_x64(x64):
@@ -687,7 +714,7 @@ def test_battery(name, network, x64):
             traces += 1
             return learner.update(state, decisions)
 
-        state = learner.init(model.init(key=jax.random.key(0)))
+        state = learner.init(jax.jit(model.init)(key=jax.random.key(0)))
         for seed in range(3):
             decisions = batch(seed, features=3 if network else None, dtype=dtype)
             before = jax.tree.map(lambda x: (x.shape, x.dtype, x.weak_type), state)

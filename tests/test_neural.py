@@ -44,7 +44,7 @@ def test_no_critic_no_value_and_float32_by_default():
 @pytest.mark.parametrize("batch", [1, 4])
 def test_illegal_actions_get_no_gradient(batch):
     model = neural.network(3, 4, torso=(5, 4))
-    parameters = model.init(key=jax.random.key(0))
+    parameters = jax.jit(model.init)(key=jax.random.key(0))
     features = jax.random.normal(jax.random.key(1), (batch, 3))
     legal = jnp.tile(jnp.array([True, False, True, False]), (batch, 1))
 

@@ -1,5 +1,6 @@
 """The online agent against a slow agent in plain numpy, and against itself laid out in other ways."""
 
+import functools
 import itertools
 
 import jax
@@ -211,13 +212,22 @@ def test_200_steps_in_a_world_equal_the_slow_agent(world):
             assert worst_relative_error(slow, agent.parameters(life.agent)) < 1e-6, f"step {step}"
 
 
-def _lives(world, options, runs, steps, calls=1, width=16):
+@functools.cache
+def _compiled(world, options, steps, width):
+    """Begin and live, compiled once for all tests that ask for the same."""
     torso = (width, width)
-    lives = jax.jit(lambda runs: lifetimes.begin_all(world, options, runs, torso=torso), **jit_options)(runs)
-    live = jax.jit(
-        lambda runs, lives: lifetimes.live_all(world, options, runs, lives, steps, torso=torso), **jit_options
+    return (
+        jax.jit(lambda runs: lifetimes.begin_all(world, options, runs, torso=torso), **jit_options),
+        jax.jit(
+            lambda runs, lives: lifetimes.live_all(world, options, runs, lives, steps, torso=torso),
+            **jit_options,
+        ),
     )
-    totals = []
+
+
+def _lives(world, options, runs, steps, calls=1, width=16):
+    begin, live = _compiled(world, options, steps, width)
+    lives, totals = begin(runs), []
     for _ in range(calls):
         lives, total = live(runs, lives)
         totals.append(total)
@@ -247,9 +257,9 @@ def test_a_run_is_the_same_to_the_bit_whatever_runs_beside_it(world):
 
 
 def test_a_life_is_the_same_to_the_bit_however_it_is_cut_into_calls():
-    runs = _runs(SETTINGS[:2])
-    whole, totals = _lives(catch.Catch(), online.Options(), runs, 300)
-    parts, part_totals = _lives(catch.Catch(), online.Options(), runs, 100, calls=3)
+    runs = _runs(SETTINGS)
+    whole, totals = _lives(catch.Catch(), online.Options(), runs, 200)
+    parts, part_totals = _lives(catch.Catch(), online.Options(), runs, 100, calls=2)
     for left, right in zip(jax.tree.leaves(whole), jax.tree.leaves(parts), strict=True):
         np.testing.assert_array_equal(left, right)
     np.testing.assert_array_equal(totals[0].reward, sum(total.reward for total in part_totals))

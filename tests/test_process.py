@@ -113,14 +113,14 @@ def test_a_broken_process_is_told_the_rule(rule):
     assert str(error.value).endswith(".")
 
 
-@pytest.mark.parametrize("reward", [-1.5, np.nan])
+@pytest.mark.parametrize("reward", [-1.5, pytest.param(np.nan, marks=pytest.mark.slow)])
 def test_rewards_below_the_bound_and_nan_are_found(reward):
     bad = broken(reward=lambda h: jnp.full(1, reward))
     with pytest.raises(ValueError, match=r"rule that rewards are in \[-1, 0\], but found"):
         process.check_process(bad, num_episodes=4, num_steps=6)
 
 
-@pytest.mark.parametrize("continuation", [-0.1, np.nan])
+@pytest.mark.parametrize("continuation", [-0.1, pytest.param(np.nan, marks=pytest.mark.slow)])
 def test_bad_continuations_are_found(continuation):
     bad = broken(continuation=lambda h: jnp.asarray(continuation, jnp.float32))
     with pytest.raises(ValueError, match=r"rule that continuation is in \[0, 1\], but found"):

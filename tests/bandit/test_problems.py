@@ -24,11 +24,16 @@ PROBLEMS = {
 def rounds_of(problem, count, policy, runs=1, seed=0):
     """Utilities [rounds, A, runs] against a policy that stays."""
     shaped = jnp.broadcast_to(jnp.asarray(policy, jnp.float32)[:, None], (len(policy), runs))
+
+    @jax.jit
+    def step(state, t):
+        uniforms = noise.uniforms(jax.random.key(seed), t, problem.num_uniforms, runs)
+        return problem.update(state, shaped), problem.utilities(state, shaped, uniforms)
+
     state, rows = problem.init(runs), []
     for t in range(count):
-        uniforms = noise.uniforms(jax.random.key(seed), t, problem.num_uniforms, runs)
-        rows.append(np.asarray(problem.utilities(state, shaped, uniforms)))
-        state = problem.update(state, shaped)
+        state, utilities = step(state, jnp.int32(t))
+        rows.append(np.asarray(utilities))
     return np.array(rows)
 
 

@@ -87,7 +87,9 @@ def test_the_schedule_counts_rounds_from_one():
     assert int(state.rounds) == 5
 
 
-@pytest.mark.parametrize("exploration", [0.0, 0.2, 1.0, "theorem1"])
+@pytest.mark.parametrize(
+    "exploration", [0.2, "theorem1", *[pytest.param(given, marks=pytest.mark.slow) for given in (0.0, 1.0)]]
+)
 def test_one_state_tabular_neurd_cix_is_hedge_with_cix_step_by_step(exploration):
     """Morrill et al. (2022), Section 4: the part common to all logits does not move the policy."""
     num_arms, step_size, rounds = 4, 0.17, 300

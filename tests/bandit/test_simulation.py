@@ -33,10 +33,20 @@ def by_hand(problem, learner, weigh, explore, rounds, runs, key):
     return utilities, received
 
 
-@pytest.mark.parametrize("name", PLAYERS)
-@pytest.mark.parametrize("build", [lambda: problems.switching(3, 10), lambda: problems.adaptive(3)])
-def test_runs_are_those_of_a_plain_loop(name, build):
-    problem, learner, key = build(), PLAYERS[name](), jax.random.key(2)
+BUILDS = {"switching": lambda: problems.switching(3, 10), "adaptive": lambda: problems.adaptive(3)}
+
+
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [
+        ("switching", "hedge"),
+        ("adaptive", "regret_matching"),
+        pytest.param("switching", "regret_matching", marks=pytest.mark.slow),
+        pytest.param("adaptive", "hedge", marks=pytest.mark.slow),
+    ],
+)
+def test_runs_are_those_of_a_plain_loop(build, name):
+    problem, learner, key = BUILDS[build](), PLAYERS[name](), jax.random.key(2)
     schedule = exploration.theorem1_exploration(0.8, 3)
     with jax.enable_x64(True):
         player = reduction(learner, "cix", schedule)

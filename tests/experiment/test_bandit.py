@@ -9,7 +9,12 @@ from pohp_neurd import bandit as bandits
 from pohp_neurd.experiment import bandit, records
 
 
-@pytest.mark.parametrize("problem", bandit.PROBLEMS)
+def some(names, quick):
+    """All of the names; those that are not quick run with the slow tests."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("problem", some(bandit.PROBLEMS, ("shifting_rock_paper_scissors", "kuhn_learning")))
 def test_every_problem_runs_and_leaves_its_files(problem, tmp_path):
     config = bandit.Config(problem=problem, horizon=40, runs=8, arms=3, estimators=("importance", "cix"))
     rows = bandit.run(config, tmp_path / "run")
@@ -24,7 +29,7 @@ def test_every_problem_runs_and_leaves_its_files(problem, tmp_path):
     assert len(rows) == 80
 
 
-@pytest.mark.parametrize("learner", bandit.LEARNERS)
+@pytest.mark.parametrize("learner", some(bandit.LEARNERS, ("hedge", "regret_matching_plus")))
 def test_rows_are_the_figures_of_the_simulation(learner, tmp_path):
     config = bandit.Config(
         problem="adaptive", learner=learner, horizon=200, runs=64, estimators=("ix",), seed=3

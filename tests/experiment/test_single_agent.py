@@ -82,6 +82,7 @@ def test_a_finished_run_can_be_resumed_to_no_effect(finished):
     assert again == figures
 
 
+@pytest.mark.slow
 def test_seeds_and_settings_do_not_depend_on_what_runs_beside_them(finished, tmp_path):
     config = dataclasses.replace(CONFIG, explorations=(1.0,), seeds=1, first_seed=1)
     single_agent.run(config, tmp_path / "alone")

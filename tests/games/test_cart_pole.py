@@ -10,7 +10,11 @@ from pohp_neurd.games import cart_pole
 from pohp_neurd import process
 
 
-@pytest.mark.parametrize("world", [cart_pole.CartPole(), cart_pole.CartPole(horizon=30)], ids=str)
+@pytest.mark.parametrize(
+    "world",
+    [cart_pole.CartPole(horizon=30), pytest.param(cart_pole.CartPole(), marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_it_is_a_process(world):
     process.check_process(world)
 

@@ -8,8 +8,6 @@ import oracles
 import pytest
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd import process
-
 
 def test_every_outcome_pays_what_the_matrix_says():
     rng = np.random.default_rng(0)
@@ -45,7 +43,6 @@ def test_zero_sum_pays_nothing_in_all():
 def test_bandit_costs_what_it_says():
     misses = [0.2, 0.7, 0.0]
     world = matrix_game.bandit(misses)
-    process.check_process(world, num_episodes=4, num_steps=4)
     for arm, miss in enumerate(misses):
         expected = sum(reach * total for reach, total in oracles.tree_returns(world, np.eye(3)[[arm]]))
         np.testing.assert_allclose(expected, [-miss])

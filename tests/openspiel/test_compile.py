@@ -80,7 +80,7 @@ def test_every_history_says_what_openspiel_says(leduc):
     [
         "kuhn_poker",
         pytest.param("leduc_poker", marks=pytest.mark.slow),
-        "matrix_pd",
+        pytest.param("matrix_pd", marks=pytest.mark.slow),
         pytest.param("kuhn_poker(players=3)", marks=pytest.mark.slow),
         pytest.param("goofspiel(num_cards=3,imp_info=True)", marks=pytest.mark.slow),
     ],
@@ -123,6 +123,12 @@ def test_intermediate_rewards_are_where_they_are_earned():
     assert np.any(tree.player[earned] >= 0)
     assert np.any(tree.player[earned] == trees.TERMINAL)
     assert np.all(tree.shifted_rewards <= 0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*no information-state strings")
+def test_a_repeated_game_is_a_process():
+    tree = openspiel.compile_game("repeated_game(stage_game=matrix_pd(),num_repetitions=2)")
     process.check_process(tree, num_steps=8)
 
 

@@ -13,14 +13,11 @@ GAMES = (
     "kuhn_poker(players=3)",
     "leduc_poker",
     "goofspiel(num_cards=3,imp_info=True)",
-    "goofspiel(num_cards=4,imp_info=True,points_order=descending)",
     "matrix_rps",
     "matrix_brps",
     "matrix_pd",
     "matching_pennies_3p",
     "tiny_hanabi",
-    "oshi_zumo(coins=4,size=1,min_bid=1)",
-    "first_sealed_auction",
     "python_kuhn_poker",
     "sheriff(num_rounds=1,max_bribe=1)",
     "blotto(coins=4)",
@@ -28,7 +25,15 @@ GAMES = (
     "coordinated_mp",
     "nim(pile_sizes=1;2)",
 )
-LARGE_GAMES = ("kuhn_poker(players=4)", "oshi_zumo(coins=5,size=2,min_bid=1)", "tiny_bridge_2p", "liars_dice")
+LARGE_GAMES = (
+    "goofspiel(num_cards=4,imp_info=True,points_order=descending)",
+    "oshi_zumo(coins=4,size=1,min_bid=1)",
+    "first_sealed_auction",
+    "kuhn_poker(players=4)",
+    "oshi_zumo(coins=5,size=2,min_bid=1)",
+    "tiny_bridge_2p",
+    "liars_dice",
+)
 
 
 def random_policy(tree, rng, *, zeros=False):
@@ -62,7 +67,7 @@ def assert_agrees(name, count):
 
 @pytest.mark.parametrize("name", GAMES)
 def test_agrees_with_openspiel(name):
-    assert_agrees(name, count=5)
+    assert_agrees(name, count=2)  # uniform, random, and random with zeros
 
 
 @pytest.mark.slow
@@ -108,6 +113,7 @@ def test_analytic_equilibria_of_kuhn_poker(alpha):
     np.testing.assert_allclose(exact.expected_returns(tree, table), [-1 / 18, 1 / 18], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_value_of_leduc_poker():
     """An equilibrium found by OpenSpiel's own CFR+ bounds the game's value from both sides."""
     game = pyspiel.load_game("leduc_poker")

@@ -57,7 +57,7 @@ def test_network_in_one_pass_equals_state_by_state(leduc, network):
 
 def test_one_network_for_each_player(leduc, network):
     model, parameters = network
-    other = model.init(key=jax.random.key(1))
+    other = jax.jit(model.init)(key=jax.random.key(1))
     table = openspiel.table_of(leduc, [(model, parameters), (model, other)])
     first, second = leduc.states_of(0), leduc.states_of(1)
     np.testing.assert_array_equal(table[first], openspiel.table_of(leduc, (model, parameters))[first])
