@@ -195,10 +195,8 @@ def _update(trainer: Trainer, state: State) -> tuple[State, Report]:
     )
     chosen = learns[played.seat]
     count = int(chosen.sum())
-    # Few different sizes, for each is compiled once: steps of half the number of episodes.
-    unit = max(1, config.batch_episodes // 2)
-    size = -(-max(count, 1) // unit) * unit
-    batch = states.decisions(played, world, size=size, weight=1.0 / config.batch_episodes, chosen=chosen)
+    weight = 1.0 / config.batch_episodes
+    batch = states.decisions(played, world, size=states.padded_size(count), weight=weight, chosen=chosen)
     learner, info = trainer.learner.update(state.learner, batch)
     error = (batch.return_ - batch.baseline)[:count]
     report = Report(

@@ -7,9 +7,9 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
+from pohp_neurd.games import openspiel_games  # noqa: F401 (registers python_pohp_catch)
 
 from pohp_neurd import neural, policy, returns
-from pohp_neurd.games import openspiel_games  # noqa: F401 (registers python_pohp_catch)
 from pohp_neurd.openspiel import live_game, players, states
 
 REPEATED = "repeated_game(stage_game=matrix_pd(),num_repetitions=3)"
