@@ -9,8 +9,8 @@ to keep, and plays wherever the network does.
 import dataclasses
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
-import optax
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
@@ -57,4 +57,9 @@ def smooth(state: Smoothed, parameters: types.Parameters, rate: float) -> Smooth
     """The average after one more update: exponential with `rate`, and a plain mean until 1 / rate updates."""
     count = state.updates + 1
     step = jnp.maximum(rate, 1.0 / count.astype(jnp.float32))
-    return Smoothed(optax.incremental_update(parameters, state.parameters, step), count)
+    return Smoothed(moved(state.parameters, parameters, step), count)
+
+
+def moved(old: types.Parameters, new: types.Parameters, share: types.Scalar) -> types.Parameters:
+    """`old`, after that share of its way to `new`; in the precision of `old`."""
+    return jax.tree.map(lambda a, b: a + jnp.asarray(share, a.dtype) * (b - a), old, new)

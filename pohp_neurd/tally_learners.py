@@ -94,7 +94,7 @@ def table(
             strength = jnp.asarray(_read(magnet.strength, updates), dtype)
             pull = size * strength * visits[:, None] / divisor
             new = (new + pull * reference) / (1.0 + pull)
-        new = policy.centred(new, legal)
+        new = jax.vmap(policy.centred)(new, legal)
         if magnet is not None:
             reference = reference + jnp.asarray(_read(magnet.speed, updates), dtype) * (new - reference)
         if baseline_rate:
@@ -128,6 +128,7 @@ def network(
     critic_cost: float = 1.0,
     average_rate: float = 0.001,
     alternating: bool = False,
+    dtype: Any = jnp.float32,
 ) -> TallyLearner:
     """One network for all seats, or one for each; a model with a critic has its value as the baseline.
 
@@ -137,12 +138,13 @@ def network(
     checks.one_of("common_mode", common_mode, ("paper", "dropped"))
     _check_rules(rules, seats)
     groups = (slice(0, len(seats.legal)),) if shared else seats.rows
-    inputs = [jnp.asarray(features[rows], jnp.float32) for rows in groups]
+    inputs = [jnp.asarray(features[rows], dtype) for rows in groups]
     legal = jnp.asarray(seats.legal)
     model_outputs = jax.vmap(model.apply, in_axes=(None, 0))
 
     def init(*, key: types.Key) -> NetworkState:
-        parameters = tuple(model.init(key=k) for k in jax.random.split(key, len(groups)))
+        fresh = tuple(model.init(key=k) for k in jax.random.split(key, len(groups)))
+        parameters = jax.tree.map(lambda leaf: leaf.astype(dtype), fresh)
         copies = tuple(jax.tree.map(jnp.array, parameters) for _ in range(2))
         smoothed = tuple(averaging.Smoothed(p, jnp.zeros((), jnp.int32)) for p in copies[1])
         return NetworkState(parameters, tuple(map(optimizer.init, parameters)), copies[0], smoothed)
@@ -159,7 +161,7 @@ def network(
         visits = jnp.sum(tally.visits, axis=1)
         direction = _directions(rules, seats, found.logits, tally, found.value if baseline else None, updates)
         if common_mode == "dropped":
-            direction = policy.centred(direction, legal)
+            direction = jax.vmap(policy.centred)(direction, legal)
         if magnet is not None:
             strength = jnp.asarray(_read(magnet.strength, updates), direction.dtype)
             pull = jax.vmap(regularisation.magnet_pull)(found.logits, outputs_of(state.magnets).logits, legal)
@@ -179,7 +181,7 @@ def network(
             parameters = optax.apply_updates(parameters, steps)
             if magnet is not None:
                 speed = _read(magnet.speed, updates)
-                reference = optax.incremental_update(parameters, reference, speed)
+                reference = averaging.moved(reference, parameters, speed)
             smoothed = averaging.smooth(smoothed, parameters, average_rate)
             new = (parameters, optimizer_state, reference, smoothed)
             if alternating and not shared:
