@@ -44,7 +44,7 @@ LEARNERS = {
     "regret_matching": lambda problem: learners.regret_matching(),
     "regret_matching_plus": lambda problem: learners.regret_matching_plus(),
 }
-# One problem of every kind for Hedge, the hardest for the others; every other pair is as long to compile.
+# Stochastic, adversarial and sequential for Hedge, the adversary for the others; the rest run with the slow.
 PAIRS = [
     *[(problem, "hedge") for problem in ("bernoulli", "adaptive", "kuhn")],
     *[("adaptive", learner) for learner in list(LEARNERS)[1:]],

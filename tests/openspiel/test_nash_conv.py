@@ -71,8 +71,8 @@ def test_agrees_with_openspiel(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LARGE_GAMES)
-def test_agrees_with_openspiel_on_large_games(name):
+@pytest.mark.parametrize("name", GAMES + LARGE_GAMES)
+def test_agrees_with_openspiel_on_more_policies_and_larger_games(name):
     assert_agrees(name, count=5)
 
 
