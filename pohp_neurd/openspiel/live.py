@@ -27,9 +27,9 @@ class Config:
     learner: str = "neurd_cix"
     """spg, neurd or neurd_cix."""
     exploration: float = 0.1
-    learning_rate: float = 1e-3
+    learning_rate: float = 0.01
     optimizer: str = "adam"
-    batch_episodes: int = 512
+    batch_episodes: int = 256
     """Episodes of one update."""
     slots: int = 256
     """Episodes side by side in one network call."""
@@ -39,8 +39,8 @@ class Config:
     critic_cost: float = 1.0
     common_mode: str = "dropped"
     threshold: float | None = None
-    magnet_strength: float = 0.05
-    magnet_speed: float = 0.001
+    magnet_strength: float = 0.1
+    magnet_speed: float = 0.01
     separate: bool = False
     """Parameters of its own for every seat, instead of one network that sees which seat it is in."""
     seed: int = 0

@@ -126,12 +126,12 @@ def test_simultaneous_moves_are_asked_in_turns():
 
 
 def test_kuhn_poker_comes_near_equilibrium():
-    """Exact NashConv, from 0.9 at the start: the bound is what a policy of small regrets must keep."""
-    config = live.Config(batch_episodes=256, slots=256, torso=(32,), learning_rate=0.01)
+    """300 updates of 256 episodes; exact NashConv. Uniform has 0.917, and no pure pair below 1 / 3."""
+    config = live.Config(torso=(32,), magnet_strength=0.2)
     trainer = live.trainer("kuhn_poker", config)
     tree = openspiel.compile_game("kuhn_poker")
     state, _ = live.advance(trainer, live.init(trainer), 300)
-    assert openspiel.nash_conv(tree, live.policy_of(trainer, state)) < 0.2
+    assert openspiel.nash_conv(tree, live.policy_of(trainer, state)) < 0.3
 
 
 @pytest.mark.parametrize(
