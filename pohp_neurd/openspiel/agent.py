@@ -19,7 +19,7 @@ from open_spiel.python import rl_agent
 from pohp_neurd import checkpoint, files, learners, types
 from pohp_neurd.openspiel import agent_settings, episode, experience, host_model, uniforms
 
-_SUITED: dict[str, tuple[float, float, str]] = {"mlp": (0.003, 0.003, "adam"), "table": (0.5, 0.5, "sgd")}
+_SUITED: dict[str, tuple[float, float, str]] = {"mlp": (0.3, 0.1, "sgd"), "table": (1.0, 0.5, "sgd")}
 """Step sizes of policy and critic, and the optimizer, that suit a kind of network."""
 
 
@@ -51,6 +51,8 @@ class NeuRDCIX(rl_agent.AbstractAgent):
       common_mode: "dropped" centres the update's direction over legal actions, "paper" does not.
       max_return: the largest return there can be. Returns are shifted by it so that none is positive; by
         default by the largest seen so far. With a value baseline the shift cancels.
+      return_scale: returns are divided by this, so that the other settings mean the same in every game; by
+        default by the largest magnitude seen so far.
       max_global_gradient_norm: longer gradients are shortened to this.
       seed: of the parameters and of all actions.
     """
@@ -71,12 +73,13 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         critic_learning_rate: float | None = None,
         optimizer: str | None = None,
         baseline: str | None = None,
-        magnet_strength: float | types.Schedule = 0.3,
+        magnet_strength: float | types.Schedule = 0.2,
         magnet_speed: float = 0.01,
         entropy_cost: float = 0.0,
         threshold: float | None = None,
         common_mode: str = "dropped",
         max_return: float | None = None,
+        return_scale: float | None = None,
         max_global_gradient_norm: float | None = None,
         seed: int = 0,
         **unknown: Any,
@@ -108,6 +111,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._rows: dict[bytes, int] = {}
         self._copies = 0
         self._largest = -math.inf
+        self._scale = 1.0 if return_scale is None else return_scale
         self._loss: float | None = None
         self._info: learners.Info | None = None
         self._capacity = _power_of_two(4 * batch_size)
@@ -171,7 +175,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             action, probability, probabilities = _choose(row, legal, draw)
             outputs[environment] = output = rl_agent.StepOutput(action, probabilities)
             if not is_evaluation:
-                choice = episode.Choice(state, legal, action, probability, value)
+                choice = episode.Choice(state, legal, action, probability, self._scale * value)
                 self._experience.chose(environment, time_step, seat, choice, output)
 
     def _features(self, time_step: Any, seat: int) -> np.ndarray:
@@ -248,6 +252,9 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             shift = self._settings.max_return
             if self._largest > shift + 1e-6 * max(1.0, abs(shift)):
                 raise ValueError(f"max_return is {shift:g}, but there was a return of {self._largest:g}.")
+        if self._settings.return_scale is None:
+            so_far = self._scale if self._state.updates > 0 else 0.0
+            self._scale = max(so_far, float(np.abs(returns).max())) or 1.0
         if not self._program.uses_value:
             values = np.full(count, shift)  # so that nothing but the shift is subtracted
         self._loss = float(0.5 * np.mean((returns - values) ** 2))
@@ -262,10 +269,10 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             legal=padded(arrays["legal"], bool),
             action=padded(arrays["action"], np.int32),
             probability=padded(arrays["probability"]),
-            return_=padded(returns - shift),
-            baseline=padded(values - shift),
+            return_=padded((returns - shift) / self._scale),
+            baseline=padded((values - shift) / self._scale),
             weight=padded(np.full(count, 1.0 / episodes)),
-            target=padded(returns),
+            target=padded(returns / self._scale),
         )
 
     def _adopt(self, state: learners.State) -> None:
@@ -318,7 +325,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             return jnp.asarray(leaf + np.asarray(sigma * random.standard_normal(leaf.shape), leaf.dtype))
 
         copied._rows = dict(self._rows)
-        copied._largest = self._largest
+        copied._largest, copied._scale = self._largest, self._scale
         copied._adopt(self._program.init(jax.tree.map(noisy, self._host)))
         return copied
 
@@ -361,7 +368,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             "experience": self._experience.snapshot(),
             "rows": rows.reshape(-1, self._settings.info_state_size),
             "counters": np.array(counters, np.int64),
-            "largest": np.array(self._largest),
+            "largest": np.array([self._largest, self._scale]),
             "loss": np.array(math.nan if self._loss is None else self._loss),
         }
 
@@ -386,7 +393,8 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
         seed, count, self._copies, self._capacity = saved["counters"].tolist()
         self._random = uniforms.Uniforms(seed, count)
-        self._largest, loss = float(saved["largest"]), float(saved["loss"])
+        self._largest, self._scale = saved["largest"].tolist()
+        loss = float(saved["loss"])
         self._loss = None if math.isnan(loss) else loss
 
 

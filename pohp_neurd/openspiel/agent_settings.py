@@ -35,6 +35,7 @@ class Settings:
     threshold: float | None
     common_mode: str
     max_return: float | None
+    return_scale: float | None
     max_global_gradient_norm: float | None
 
     def __post_init__(self) -> None:
@@ -50,8 +51,9 @@ class Settings:
             if not callable(getattr(self, name)):
                 checks.positive(name, getattr(self, name))
         checks.non_negative("entropy_cost", self.entropy_cost)
-        if self.max_global_gradient_norm is not None:
-            checks.positive("max_global_gradient_norm", self.max_global_gradient_norm)
+        for name in ("max_global_gradient_norm", "return_scale"):
+            if getattr(self, name) is not None:
+                checks.positive(name, getattr(self, name))
         if self.max_return is not None and not math.isfinite(self.max_return):
             raise ValueError(f"max_return must be a finite number, but is {self.max_return}.")
 

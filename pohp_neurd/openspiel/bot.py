@@ -29,7 +29,7 @@ class PolicyBot(pyspiel.Bot):
     def restart_at(self, state: Any) -> None:
         """Nothing is remembered between states."""
 
-    def inform_action(self, state: Any, player_id: int, action: int) -> None:
+    def inform_action(self, state: Any, player_id: Any, action: Any) -> None:
         """Nothing is remembered between states."""
 
     def get_policy(self, state: Any) -> list[tuple[int, float]]:
@@ -56,10 +56,8 @@ class PolicyBot(pyspiel.Bot):
         """An action drawn from the policy; always a legal one."""
         return self.step_with_policy(state)[1]
 
-    def _probabilities(self, state: Any) -> dict[int, float]:
-        if isinstance(self._policy, pyspiel.Policy):  # C++ takes no keyword, and both forms of the call
-            if state.is_simultaneous_node():
-                return dict(self._policy.action_probabilities(state, self._player))
+    def _probabilities(self, state: Any) -> dict[int, Any]:
+        if isinstance(self._policy, pyspiel.Policy):  # C++ asks the state for the player
             return dict(self._policy.action_probabilities(state))
         return self._policy.action_probabilities(state, self._player)
 

@@ -67,14 +67,4 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> Iterable[Choice]:
     """The choices that `to_arrays` was given."""
     numbers = (arrays[name].tolist() for name in _NUMBERS)
     for state, legal, action, *rest in zip(arrays["agent_state"], arrays["legal"], *numbers, strict=True):
-        probability, value, reward, continuation, return_ = rest
-        yield Choice(
-            state,
-            np.flatnonzero(legal).tolist(),
-            int(action),
-            probability,
-            value,
-            reward,
-            continuation,
-            return_,
-        )
+        yield Choice(state, np.flatnonzero(legal).tolist(), int(action), *rest)

@@ -34,7 +34,7 @@ class Experience:
         self._posted: set[int] = set()
         # Not part of a snapshot: what tells apart calls with one and the same time step, and warnings.
         self._seen: dict[int, tuple[Any, dict[int, Any]]] = {}
-        self._watches = self._warned = False
+        self._watches = self._warned = self._unreadable = False
 
     def see(self, environment: int, time_step: Any, player: int | None) -> dict[int, Any]:
         """Takes in a time step, once however often it is shown; the answers given to it so far come back."""
@@ -64,7 +64,7 @@ class Experience:
 
     def chose(self, environment: int, time_step: Any, seat: int, choice: episode.Choice, answer: Any) -> None:
         """Remembers a choice at `time_step`, which has been seen, and what was answered."""
-        choice.earned = _earned(time_step, seat)
+        choice.earned = self._earned(time_step, seat)
         self._open.setdefault(environment, {}).setdefault(seat, []).append(choice)
         self._seen[environment][1][seat] = answer
 
@@ -95,7 +95,7 @@ class Experience:
         for seat, choices in running.items():
             last = choices[-1]
             reward = 0.0 if posted else float(rewards[seat])
-            earned = _earned(time_step, seat)
+            earned = self._earned(time_step, seat)
             if not math.isnan(earned - last.earned):
                 reward, last.earned, lost = earned - last.earned, earned, False
             last.follow(reward, float(discounts[seat]))
@@ -105,6 +105,17 @@ class Experience:
                 "where it cannot see all of them: step every agent at every time step, or build the "
                 "environment with include_full_state=True, or let one agent play all seats."
             )
+
+    def _earned(self, time_step: Any, seat: int) -> float:
+        """All that the seat has earned in the episode; NaN unless the environment shows its full state."""
+        serialized = time_step.observations.get("serialized_state")
+        if not serialized or self._unreadable:
+            return math.nan
+        try:
+            return float(pyspiel.deserialize_game_and_state(serialized)[1].returns()[seat])
+        except pyspiel.SpielError:  # some games, such as those made of other games, can only be written
+            self._unreadable = True
+            return math.nan
 
     def _finish(self, environment: int) -> None:
         for choices in self._open.pop(environment, {}).values():
@@ -155,11 +166,3 @@ class Experience:
         self._posted = set(snapshot["posted"].tolist())
         for name, value in zip(_COUNTERS, snapshot["counters"].tolist(), strict=True):
             setattr(self, name, value)
-
-
-def _earned(time_step: Any, seat: int) -> float:
-    """All that the seat has earned so far in the episode; NaN unless the environment shows its full state."""
-    serialized = time_step.observations.get("serialized_state")
-    if not serialized:
-        return math.nan
-    return float(pyspiel.deserialize_game_and_state(serialized)[1].returns()[seat])

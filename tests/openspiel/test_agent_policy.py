@@ -1,0 +1,188 @@
+"""The joint policy of agents in OpenSpiel's algorithms, and the agent as PSRO's oracle."""
+
+import importlib
+import sys
+import unittest.mock
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python import rl_environment
+from open_spiel.python.algorithms import exploitability, get_all_states, policy_aggregator
+from open_spiel.python.bots import policy as policy_bots
+
+from pohp_neurd import openspiel
+
+GOOFSPIEL = "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=4,points_order=descending))"
+GAMES = ("kuhn_poker", "leduc_poker", GOOFSPIEL)
+
+
+def trained(name, episodes=20, **keywords):
+    game = pyspiel.load_game(name)
+    env = rl_environment.Environment(game)
+    env.seed(1)
+    sizes = env.observation_spec()["info_state"][0], env.action_spec()["num_actions"]
+    keywords = {"hidden_layers_sizes": [8], "batch_size": 4, **keywords}
+    agents = [openspiel.NeuRDCIX(player, *sizes, seed=player, **keywords) for player in range(2)]
+    for _ in range(episodes):
+        time_step = env.reset()
+        while not time_step.last():
+            time_step = env.step([agents[time_step.observations["current_player"]].step(time_step).action])
+        for agent in agents:
+            agent.step(time_step)
+    return game, agents
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("network", ["mlp", "table"])
+def test_openspiels_conventions_of_policies(name, network):
+    """OpenSpiel's policy_test.test_policy_on_game, and its sampler at every state."""
+    game, agents = trained(name, network=network)
+    joint = openspiel.JointPolicy(game, agents)
+    states = get_all_states.get_all_states(
+        game,
+        depth_limit=-1,
+        include_terminals=False,
+        include_chance_states=False,
+        to_string=lambda state: state.information_state_string(),
+    )
+    for state in states.values():
+        answer = joint.action_probabilities(state)
+        assert answer == joint.action_probabilities(state, state.current_player()) == joint(state)
+        assert list(answer) == state.legal_actions()
+        assert sum(answer.values()) == pytest.approx(1, abs=1e-14)
+        assert min(answer.values()) >= 0
+        assert all(type(probability) is float for probability in answer.values())
+        assert joint.sample_action(state) in answer
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_tabular_form_and_every_nash_conv(name):
+    game, agents = trained(name)
+    joint = openspiel.JointPolicy(game, agents)
+    tabular = joint.to_tabular()
+    slow = openspiel_policy.Policy.to_tabular(joint)
+    np.testing.assert_allclose(tabular.action_probability_array, slow.action_probability_array, atol=1e-7)
+    assert tabular.state_lookup == slow.state_lookup
+    ours = openspiel.nash_conv(game, tabular)
+    assert pyspiel.nash_conv(
+        game, openspiel_policy.python_policy_to_pyspiel_policy(tabular)
+    ) == pytest.approx(ours)
+    assert openspiel.nash_conv(game, joint) == pytest.approx(ours, abs=1e-6)
+    if name == "kuhn_poker":
+        assert exploitability.nash_conv(game, joint) == pytest.approx(ours, abs=1e-6)
+
+
+def test_other_algorithms_take_it():
+    game, agents = trained("kuhn_poker")
+    joint = openspiel.JointPolicy(game, agents)
+    aggregated = policy_aggregator.PolicyAggregator(game).aggregate(
+        [0, 1], [[joint], [joint]], [[1.0], [1.0]]
+    )
+    assert openspiel.nash_conv(game, aggregated) == pytest.approx(openspiel.nash_conv(game, joint), abs=1e-6)
+    state = game.new_initial_state()
+    state.apply_action(0)
+    state.apply_action(1)
+    bot = policy_bots.PolicyBot(0, np.random.RandomState(0), joint)
+    assert {bot.step(state) for _ in range(50)} == {0, 1}
+
+
+def test_one_agent_for_all_seats():
+    game, (agent, _) = trained("kuhn_poker")
+    state = game.new_initial_state()
+    state.apply_action(2)
+    state.apply_action(0)
+    one, seats = openspiel.JointPolicy(game, agent), openspiel.JointPolicy(game, agent.seats(2))
+    assert one.player_ids == seats.player_ids == [0, 1]
+    assert one.action_probabilities(state) == seats.action_probabilities(state)
+    state.apply_action(1)
+    assert one.action_probabilities(state) == seats.action_probabilities(state)
+
+
+def test_simultaneous_moves_need_a_player():
+    game = pyspiel.load_game("matrix_brps")
+    env = rl_environment.Environment(game)
+    agent = openspiel.NeuRDCIX(None, env.observation_spec()["info_state"][0], 3)
+    joint = openspiel.JointPolicy(game, agent)
+    state = game.new_initial_state()
+    assert sum(joint.action_probabilities(state, 1).values()) == pytest.approx(1)
+    assert 5 < openspiel.nash_conv(game, joint) < 25  # near uniform, where it is 16.7
+    with pytest.raises(ValueError, match="say for which of them, with player_id"):
+        joint.action_probabilities(state)
+    with pytest.raises(ValueError, match="train on turn_based_simultaneous_game instead"):
+        joint.to_tabular()
+
+
+def test_bad_questions():
+    game, agents = trained("kuhn_poker", episodes=1)
+    state = game.new_initial_state()
+    state.apply_action(0)
+    state.apply_action(1)
+    with pytest.raises(ValueError, match=r"player 1 is none of \[0\], or has no legal action here"):
+        openspiel.JointPolicy(game, {0: agents[0]}).action_probabilities(state, 1)
+    with pytest.raises(ValueError, match=r"given for players 0 to 1, but are given for \[0, 1, 2\]"):
+        openspiel.JointPolicy(game, [*agents, agents[0]])
+
+
+def test_an_iteration_of_psro(monkeypatch):
+    try:
+        importlib.import_module("cvxpy")
+    except ImportError:
+        # OpenSpiel imports it for one of the meta-strategies, which is not used here.
+        monkeypatch.setitem(sys.modules, "cvxpy", unittest.mock.MagicMock())
+    psro_v2 = importlib.import_module("open_spiel.python.algorithms.psro_v2.psro_v2")
+    rl_oracle = importlib.import_module("open_spiel.python.algorithms.psro_v2.rl_oracle")
+    game = pyspiel.load_game("kuhn_poker")
+    env = rl_environment.Environment(game)
+    keywords = {"hidden_layers_sizes": [8], "batch_size": 4, "seed": 2}
+    oracle = rl_oracle.RLOracle(env, openspiel.OraclePolicy, keywords, number_training_episodes=8, sigma=0.1)
+    start = [openspiel.OraclePolicy(env, player, **keywords) for player in range(2)]
+    for policy in start:
+        policy.freeze()
+    solver = psro_v2.PSROSolver(
+        game,
+        oracle,
+        initial_policies=start,
+        sims_per_entry=5,
+        meta_strategy_method="uniform",
+        training_strategy_selector="probabilistic",
+    )
+    solver.iteration()
+    populations = solver.get_policies()
+    assert [len(population) for population in populations] == [2, 2]
+    for player, (old, new) in enumerate(populations):
+        assert old.is_frozen()
+        assert new.is_frozen()
+        assert new._agent.episode_counter > 8
+        assert (new._agent.player_id, old._agent.episode_counter) == (player, 0)
+        assert any(
+            not np.array_equal(*pair) for pair in zip(old.get_weights(), new.get_weights(), strict=True)
+        )
+    solver.iteration()
+    # OpenSpiel's own wrapper would have brought its own agents, and what they need.
+    assert not {"rlax", "chex", "flax"} & set(sys.modules)
+
+
+def test_copies_and_keywords():
+    _, (agent, _) = trained("kuhn_poker")
+    assert "self" not in agent._kwargs
+    assert "__class__" not in agent._kwargs
+    again = type(agent)(**agent._kwargs)
+    assert again._kwargs == agent._kwargs
+    exact, noisy = agent.copy_with_noise(), agent.copy_with_noise(sigma=0.5)
+    for mine, same, other in zip(agent.get_weights(), exact.get_weights(), noisy.get_weights(), strict=True):
+        assert np.array_equal(mine, same)
+        assert not np.array_equal(mine, other)
+    differences = np.concatenate(
+        [(a - b).ravel() for a, b in zip(noisy.get_weights(), agent.get_weights(), strict=True)]
+    )
+    # The deviation of n draws is within 5 sigma = 5 * 0.5 / sqrt(2 n) of 0.5.
+    assert abs(differences.std() - 0.5) < 5 * 0.5 / np.sqrt(2 * differences.size)
+    weights = agent.get_weights()
+    weights[0][:] = 7.0
+    assert not np.array_equal(agent.get_weights()[0], weights[0])
+    assert exact.episode_counter == 0
+    assert exact._random.seed != noisy._random.seed
+    with pytest.raises(ValueError, match="sigma must be at least 0, but is -1"):
+        agent.copy_with_noise(-1.0)
