@@ -1,8 +1,8 @@
-"""Episodes a second of two agents in an `rl_environment` loop: ours, OpenSpiel's JAX policy gradient, and none.
+"""Episodes a second in an `rl_environment` loop: our agents, OpenSpiel's JAX policy gradient, and none.
 
-One loop for all sides, on one core, in turns: only the player to move is stepped, and all at the end. "None" draws
-legal actions at random: the speed of the environment, which no agent can pass. OpenSpiel's agent needs packages
-that this project does not ship.
+One loop for all sides, on one core, in turns: only the player to move is stepped, and all at the end. "None"
+draws legal actions at random: the speed of the environment, which no agent can pass. OpenSpiel's agent needs
+packages that this project does not ship.
 """
 
 import os
@@ -30,6 +30,8 @@ EPISODES, REPEATS, WARM_UP = {"ours": 2_000, "OpenSpiel": 300, "none": 2_000}, 5
 
 
 class Random(rl_agent.AbstractAgent):
+    """Any legal action."""
+
     def __init__(self, player_id: int) -> None:
         self.player_id = player_id
 
@@ -83,8 +85,8 @@ def main() -> None:
         print(f"{line}; the environment alone {speeds['none']:,.0f}: we reach {share:.0%} of it")
     if policy_gradient is None:
         print(
-            "OpenSpiel's side is missing: install chex, flax, rlax, distrax and tfp-nightly beside this package in "
-            "an environment of its own, and run this file there."
+            "OpenSpiel's side is missing: install chex, flax, rlax, distrax and tfp-nightly beside this package "
+            "in an environment of its own, and run this file there."
         )
 
 

@@ -147,6 +147,7 @@ def test_an_iteration_of_psro(monkeypatch):
         sims_per_entry=5,
         meta_strategy_method="uniform",
         training_strategy_selector="probabilistic",
+        sample_from_marginals=True,
     )
     solver.iteration()
     populations = solver.get_policies()
