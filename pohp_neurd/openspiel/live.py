@@ -111,16 +111,16 @@ def trainer(
     *,
     seat: int | None = None,
     opponent: players.Player = None,
+    model: policy.Model | None = None,
 ) -> Trainer:
-    """Self-play in `game`; with `seat`, a learner in that seat against a frozen `opponent` in all others."""
+    """Self-play in `game`; with `seat`, a learner in that seat against a frozen `opponent` in all others.
+
+    A `model` of `LiveGame.features` takes the place of the network that `config` describes.
+    """
     world = game if isinstance(game, live_game.LiveGame) else live_game.live_game(game)
     if seat is not None:
         checks.index("seat", seat, world.num_seats)
-    model = neural.network(
-        world.num_features, world.num_actions, torso=config.torso, critic=config.baseline == "critic"
-    )
-    if config.separate:
-        model = per_seat(model, world.num_seats)
+    model = model or _model(world, config)
     learner = learners.learner(
         model.apply,
         learners.rule(config.learner, config.exploration),
@@ -134,11 +134,11 @@ def trainer(
     return Trainer(config, world, model, compiled, seat, opponent)
 
 
-def init(trainer: Trainer) -> State:
-    """Before the first update."""
+def init(trainer: Trainer, parameters: types.Parameters | None = None) -> State:
+    """Before the first update: with fresh parameters, or with those that are given."""
     key = jax.random.key(trainer.config.seed)
-    parameters = trainer.model.init(key=jax.random.fold_in(key, 0))
-    # Copies of their own, so that no two leaves share a buffer.
+    if parameters is None:
+        parameters = trainer.model.init(key=jax.random.fold_in(key, 0))
     counts = (np.zeros((), np.int64), np.zeros((), np.int64))
     return State(trainer.learner.init(parameters), jax.random.fold_in(key, 1), *counts)
 
@@ -209,6 +209,12 @@ def _update(trainer: Trainer, state: State) -> tuple[State, Report]:
     )
     episodes = state.episodes + np.int64(config.batch_episodes)
     return State(learner, state.key, episodes, state.decisions + np.int64(count)), report
+
+
+def _model(world: live_game.LiveGame, config: Config) -> policy.Model:
+    critic = config.baseline == "critic"
+    model = neural.network(world.num_features, world.num_actions, torso=config.torso, critic=critic)
+    return per_seat(model, world.num_seats) if config.separate else model
 
 
 def _optimizer(config: Config) -> optax.GradientTransformation:

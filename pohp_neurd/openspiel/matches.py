@@ -78,7 +78,8 @@ def best_response_bound(
 ) -> BestResponseBound:
     """A lower bound on the NashConv of `frozen`, from learners trained to respond to it, a seat at a time.
 
-    Each makes `num_updates` updates in its seat against `frozen` in all others, and is then judged over
+    Each begins as `frozen`, where that is a network, makes `num_updates` updates in its seat against
+    `frozen` in all others, and is then judged over
     `num_episodes` fresh episodes; `frozen` itself plays as many in all seats, for comparison. `config` says
     how they learn (by default without a magnet, which would only hold a responder back); its seed also
     draws the evaluation.
@@ -107,7 +108,7 @@ def best_response_bound(
     return BestResponseBound(_estimate(total, squares, (1 + world.num_seats) * num_episodes), tuple(gains))
 
 
-RESPONDER = live.Config(magnet_strength=0.0)
+RESPONDER = live.Config(learning_rate=0.003, magnet_strength=0.0)
 """How responders learn unless told otherwise."""
 
 
@@ -119,8 +120,11 @@ def _responder(
     config: live.Config,
     progress: Callable[[int, int, live.Report], None] | None,
 ) -> players.Network:
-    trainer = live.trainer(world, config, seat=seat, opponent=frozen)
-    state = live.init(trainer)
+    # From where a frozen network stands, a responder has only to find its mistakes; from scratch it would
+    # first have to learn the game, and the bound be far below 0.
+    model, parameters = frozen if isinstance(frozen, players.Network) else (None, None)
+    trainer = live.trainer(world, config, seat=seat, opponent=frozen, model=model)
+    state = live.init(trainer, parameters)
     done = 0
     while done < num_updates:
         share = min(-(-num_updates // 10), num_updates - done)

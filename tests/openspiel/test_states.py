@@ -1,7 +1,6 @@
 """Live episodes: what is recorded is what was played, every episode counts once, and calls are batched."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pyspiel
 import pytest
@@ -9,7 +8,7 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 from pohp_neurd.games import openspiel_games  # noqa: F401 (registers python_pohp_catch)
 
-from pohp_neurd import neural, policy, returns
+from pohp_neurd import neural, policy
 from pohp_neurd.openspiel import live_game, players, states
 
 REPEATED = "repeated_game(stage_game=matrix_pd(),num_repetitions=3)"
@@ -87,10 +86,9 @@ def test_rewards_add_up(played):
     for start, end in zip(starts, ends, strict=True):
         one = slice(start, end + 1)
         assert len(set(play.seat[one])) == len(set(play.episode[one])) == 1
-        backward = returns.monte_carlo(
-            jnp.asarray(play.reward[one], jnp.float32), jnp.asarray(play.continuation[one], jnp.float32)
-        )
-        np.testing.assert_allclose(play.return_[one], backward, atol=1e-5)
+        backward = np.cumsum(play.reward[one][::-1])[::-1]
+        np.testing.assert_allclose(play.return_[one], backward, atol=1e-9)
+        np.testing.assert_array_equal(play.continuation[one], [1.0] * (end - start) + [0.0])
         # None of these games pays a seat before its first decision.
         assert play.return_[start] == pytest.approx(play.returns[play.episode[start], play.seat[start]])
     assert len(ends) == 40 * world.num_seats
@@ -208,3 +206,7 @@ def test_what_cannot_be_played():
         states.play(world, [None], 0, slots=4, key=jax.random.key(0))
     with pytest.raises(ValueError, match="knows no game 'kuhn_pokr'"):
         live_game.live_game("kuhn_pokr")
+    with pytest.raises(
+        ValueError, match=r"tarok\(\) gives neither information-state nor observation tensors"
+    ):
+        live_game.live_game("tarok")
