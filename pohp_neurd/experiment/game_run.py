@@ -11,6 +11,7 @@ import tqdm
 from pohp_neurd import checkpoint
 from pohp_neurd.experiment import event_file, game_config, game_trainer, interruption, records, run_folder
 from pohp_neurd.experiment.plot import nash_conv as picture
+from pohp_neurd.openspiel import saved
 
 COLUMNS = ("updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average")
 LIVE_COLUMNS = (*COLUMNS, "return_against_uniform", "half_width")
@@ -58,7 +59,9 @@ def run(
             for sentence in restored.damaged:
                 print(f"Passed over a damaged checkpoint: {sentence}", file=sys.stderr)
             state = restored.tree
-            rows = [row for row in read_rows(folder.metrics) if row["updates"] <= restored.step]
+            # A run that was stopped before its first evaluation has a checkpoint, but no rows.
+            known = read_rows(folder.metrics) if folder.metrics.exists() else []
+            rows = [row for row in known if row["updates"] <= restored.step]
     with event_file.opened(folder.events if tensorboard else None) as events, interruption.watched() as asked:
         rows = _Progress(config, trainer, folder, rows, events, asked).finish(state)
     figures = {name: None if value == "" else value for name, value in rows[-1].items()}
@@ -157,6 +160,7 @@ class _Progress:
     def _save(self, state: Any) -> None:
         self._saved = self._trainer.counts(state)["updates"]
         checkpoint.save(self._folder.checkpoints, self._saved, state)
+        saved.save(self._folder.policy, self._saved, self._trainer.export(state))
 
 
 _SHORT = {

@@ -14,16 +14,14 @@ from pohp_neurd import (
     averaging,
     exact,
     learners,
-    neural,
     openspiel,
-    policy,
     rollout,
     self_play,
     tally_learners,
 )
 from pohp_neurd import tree as trees
 from pohp_neurd.experiment import game_config
-from pohp_neurd.openspiel import live, live_game, matches, players
+from pohp_neurd.openspiel import live, live_game, matches, saved
 
 
 class Trainer(NamedTuple):
@@ -35,6 +33,8 @@ class Trainer(NamedTuple):
     counts: Callable[[Any], dict[str, int]]
     """Updates, episodes and steps (decisions) so far."""
     evaluate: Callable[[Any], dict[str, float]]
+    export: Callable[[Any], saved.Saved]
+    """The policies, apart from the training."""
     diverged: Callable[[Any], int | None]
     """The first update after which a parameter was not finite; None if there is none."""
 
@@ -104,7 +104,7 @@ def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
         episodes = 0 if config.update == "expected" else updates * (config.batch_size or 1)
         return {"updates": updates, "episodes": episodes, "steps": int(state.steps)}
 
-    def evaluate(state: Counted) -> dict[str, float]:
+    def tables(state: Counted) -> np.ndarray:
         with jax.enable_x64(True):
             current = np.asarray(loop.policies(state.loop))
             if neural_policy:
@@ -113,7 +113,17 @@ def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
             else:
                 average = np.asarray(loop.average(arena, state.loop))
         both = np.stack([current.astype(np.float64), average.astype(np.float64)])
-        both /= both.sum(axis=-1, keepdims=True)
+        return both / both.sum(axis=-1, keepdims=True)
+
+    def export(state: Counted) -> saved.Saved:
+        if not neural_policy:
+            return saved.Saved(saved.About(config.game, "tabular"), *tables(state))
+        learnt = state.loop.learner
+        networks = learnt.parameters, tally_learners.averaged(learnt).parameters
+        return saved.Saved(_about(config, len(learnt.parameters)), *networks)
+
+    def evaluate(state: Counted) -> dict[str, float]:
+        both = tables(state)
         now, on_average = np.asarray(exact.nash_conv(tree, both)).tolist()
         return {"nash_conv": now, "nash_conv_average": on_average}
 
@@ -121,7 +131,7 @@ def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
         first = int(state.loop.diverged)
         return None if first == self_play.NEVER else first
 
-    return Trainer(init, advance, counts, evaluate, diverged)
+    return Trainer(init, advance, counts, evaluate, export, diverged)
 
 
 def live_trainer(config: game_config.Config) -> Trainer:
@@ -161,7 +171,21 @@ def live_trainer(config: game_config.Config) -> Trainer:
     def diverged(state: live.State) -> int | None:
         return None if _finite(state) else int(state.learner.updates) - 1
 
-    return Trainer(functools.partial(live.init, trainer), advance, counts, evaluate, diverged)
+    def export(state: live.State) -> saved.Saved:
+        found = state.learner.parameters
+        if config.shared:
+            networks: tuple[Any, ...] = (found,)
+        else:
+            seats = range(trainer.world.num_seats)
+            networks = tuple(jax.tree.map(lambda leaf, i=i: leaf[i], found) for i in seats)
+        # Live play keeps no average: both are the current network.
+        return saved.Saved(_about(config, len(networks)), networks, networks)
+
+    return Trainer(functools.partial(live.init, trainer), advance, counts, evaluate, export, diverged)
+
+
+def _about(config: game_config.Config, num_networks: int) -> saved.About:
+    return saved.About(config.game, "neural", config.hidden_layers, config.baseline, num_networks)
 
 
 _MATCH_EPISODES = 512
@@ -169,24 +193,6 @@ _MATCH_EPISODES = 512
 
 def _finite(state: live.State) -> bool:
     return all(bool(np.all(np.isfinite(leaf))) for leaf in jax.tree.leaves(state.learner.parameters))
-
-
-def model_of(config: game_config.Config, num_features: int, num_actions: int) -> policy.Model:
-    """The network of a config; `num_features` counts the seat's one-hot vector."""
-    return neural.network(num_features, num_actions, torso=config.hidden_layers, critic=config.baseline)
-
-
-def with_seats(tree: trees.Tree) -> np.ndarray:
-    """What a network sees of every agent state: the game's tensor, then the seat as a one-hot vector."""
-    return np.concatenate([tree.features, np.eye(tree.num_agents)[tree.state_player]], axis=1)
-
-
-def player_of(config: game_config.Config, model: policy.Model, networks: tuple[Any, ...]) -> players.Network:
-    """Networks as a player of live games; those of separate seats become one model that looks at the seat."""
-    if config.shared:
-        return players.Network(model, networks[0])
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
-    return players.Network(live.per_seat(model, len(networks)), stacked)
 
 
 def _table_learner(config: game_config.Config, seats: tally_learners.Seats) -> tally_learners.TallyLearner:
@@ -203,11 +209,11 @@ def _table_learner(config: game_config.Config, seats: tally_learners.Seats) -> t
 def _network_learner(
     config: game_config.Config, tree: trees.Tree, seats: tally_learners.Seats
 ) -> tally_learners.TallyLearner:
-    features = with_seats(tree)
+    features = saved.features(tree)
     return tally_learners.network(
         seats,
         features,
-        model_of(config, features.shape[1], tree.num_actions),
+        saved.model_of(_about(config, 1), features.shape[1], tree.num_actions),
         [game_config.rule(config)] * len(seats.rows),
         _optimizer(config),
         shared=config.shared,

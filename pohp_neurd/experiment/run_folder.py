@@ -33,6 +33,11 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def policy(self) -> pathlib.Path:
+        """The folder of the trained policies, if there are any."""
+        return self.path / "policy"
+
+    @property
     def events(self) -> pathlib.Path:
         """The folder of TensorBoard's event files, if there are any."""
         return self.path / "events"
@@ -102,7 +107,7 @@ def _check_same(folder: RunFolder, config: Mapping[str, Any]) -> None:
 def _remove(folder: RunFolder) -> None:
     for file in (folder.metrics, folder.curve):
         file.unlink(missing_ok=True)
-    for part in (folder.checkpoints, folder.events):
+    for part in (folder.checkpoints, folder.policy, folder.events):
         if part.is_dir():
             shutil.rmtree(part)
     # Last: without it the folder would no longer be known for a run's.

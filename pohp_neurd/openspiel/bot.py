@@ -3,10 +3,13 @@
 OpenSpiel's own PolicyBot returns the invalid action wherever the only legal action is number 0.
 """
 
+import os
 from typing import Any
 
 import numpy as np
 import pyspiel
+
+from pohp_neurd.openspiel import saved
 
 
 class PolicyBot(pyspiel.Bot):
@@ -62,8 +65,14 @@ class PolicyBot(pyspiel.Bot):
         return self._policy.action_probabilities(state, self._player)
 
 
-def bot(policy: Any, player_id: int, *, seed: int = 0) -> pyspiel.Bot:
-    """`policy`, of Python or C++, as a bot for player `player_id`; the same seed plays the same game."""
+def bot(checkpoint_or_policy: Any, player_id: int, *, seed: int = 0) -> pyspiel.Bot:
+    """A policy, of Python or C++, or the folder of a training run, as a bot for player `player_id`.
+
+    The same seed plays the same game.
+    """
+    policy = checkpoint_or_policy
+    if isinstance(policy, str | os.PathLike):
+        policy = saved.openspiel_policy(saved.load(policy))
     if not hasattr(policy, "action_probabilities"):
         raise ValueError(f"a bot needs an OpenSpiel policy, but was given {type(policy).__name__}.")
     if player_id < 0:

@@ -9,7 +9,7 @@ import numpy as np
 from pohp_neurd.experiment.plot import style
 
 _PANELS = (
-    ("late_misses", "balls missed in the\nlast tenth of the steps", (-0.03, 0.9)),
+    ("late_misses", "balls missed in the\nlast tenth of the steps", (-0.03, 1.03)),
     ("entropy", "policy: entropy,\nmean over boards", (-0.04, 1.15)),
     ("silent_units_1", "torso: silent ReLUs\nof the first layer", (-0.03, 1.03)),
     ("value_correlation", "critic: correlation\nwith its exact target", (-1.05, 1.05)),

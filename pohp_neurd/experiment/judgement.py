@@ -1,0 +1,115 @@
+"""How good a trained policy is: exact where its game compiles, by play and trained responders elsewhere."""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pohp_neurd import checks, exact, openspiel
+from pohp_neurd import tree as trees
+from pohp_neurd.openspiel import matches, players, saved
+
+UNIFORM = "uniform"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What to find out. Wrong values raise a ValueError here, before any work."""
+
+    checkpoint: str = ""
+    """The folder of a run."""
+    use: str = "average"
+    """The average or the current policy."""
+    opponent: str = ""
+    """uniform, or the folder of another run: play it head to head."""
+    episodes: int = 20_000
+    """Of head-to-head play, and of judging responders."""
+    response_updates: int = 0
+    """Updates of a learner that is trained to respond, for a lower bound on NashConv."""
+    max_histories: int = 2_000_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.checkpoint:
+            raise ValueError("checkpoint must be the folder of a run, but is empty.")
+        checks.one_of("use", self.use, saved.WHICH)
+        for name, least in (("episodes", 100), ("response_updates", 0), ("max_histories", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, but is {getattr(self, name)}.")
+        for folder in (self.checkpoint, *([self.opponent] if self.opponent not in ("", UNIFORM) else [])):
+            if not pathlib.Path(folder).is_dir():
+                raise ValueError(f"{folder} is not the folder of a run.")
+
+
+def judge(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]:
+    """All that was asked for, as figures; `tell` gets a sentence for each."""
+    mine = saved.load(config.checkpoint)
+    theirs = None if config.opponent in ("", UNIFORM) else saved.load(config.opponent)
+    if theirs is not None and theirs.about.game != mine.about.game:
+        raise ValueError(
+            f"{config.checkpoint} plays {mine.about.game}, but {config.opponent} plays {theirs.about.game}."
+        )
+    tree = _compiled(mine.about.game, config.max_histories)
+    figures: dict[str, Any] = {"game": mine.about.game, "use": config.use, "nash_conv": None}
+    if tree is not None:
+        table = saved.table(mine, tree, config.use)
+        figures["nash_conv"] = float(exact.nash_conv(tree, table))
+        figures["returns"] = exact.expected_returns(tree, table).tolist()
+        tell(f"NashConv of the {config.use} policy: {figures['nash_conv']:.6f} (exact)")
+    if config.opponent:
+        figures["head_to_head"] = _head_to_head(config, mine, theirs, tree)
+        found = figures["head_to_head"]
+        interval = "exact" if found["exact"] else f"95% interval {found['low']:.4f} to {found['high']:.4f}"
+        tell(f"Mean return against {config.opponent}, seats rotated: {found['mean']:.4f} ({interval})")
+    if config.response_updates:
+        figures["nash_conv_lower_bound"] = _lower_bound(config, mine)
+        found = figures["nash_conv_lower_bound"]
+        tell(
+            f"Trained responders gain {found['mean']:.4f} (95% interval {found['low']:.4f} to "
+            f"{found['high']:.4f}): NashConv is at least that, up to chance"
+        )
+    return figures
+
+
+def _compiled(game: str, max_histories: int) -> trees.Tree | None:
+    try:
+        return openspiel.compile_game(game, max_histories=max_histories)
+    except ValueError:
+        return None
+
+
+def _head_to_head(
+    config: Config, mine: saved.Saved, theirs: saved.Saved | None, tree: trees.Tree | None
+) -> dict[str, Any]:
+    if tree is None:
+        at_table = [_player(mine, config.use), None if theirs is None else _player(theirs, config.use)]
+        found = matches.play(mine.about.game, at_table, config.episodes, config.seed)
+        return {**found._asdict(), "exact": False}
+    table = saved.table(mine, tree, config.use)
+    other = exact.uniform(tree) if theirs is None else saved.table(theirs, tree, config.use)
+    returns = []
+    for seat in range(tree.num_agents):
+        seated = np.where((tree.state_player == seat)[:, None], table, other)
+        returns.append(float(exact.expected_returns(tree, seated)[seat]))
+    mean = float(np.mean(returns))
+    return {"mean": mean, "low": mean, "high": mean, "num_episodes": 0, "exact": True, "by_seat": returns}
+
+
+def _player(policy: saved.Saved, use: str) -> players.Player:
+    return (
+        saved.network(policy, use) if policy.about.kind == "neural" else saved.openspiel_policy(policy, use)
+    )
+
+
+def _lower_bound(config: Config, mine: saved.Saved) -> dict[str, Any]:
+    responder = dataclasses.replace(matches.RESPONDER, seed=config.seed)
+    found = matches.best_response_bound(
+        mine.about.game,
+        _player(mine, config.use),
+        num_updates=config.response_updates,
+        num_episodes=config.episodes,
+        config=responder,
+    )
+    return {**found.nash_conv._asdict(), "gains": [gain.mean for gain in found.gains]}

@@ -1,0 +1,246 @@
+"""Runs of self-play: their folder, resumption to the bit, damage, divergence, and interruption."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from pohp_neurd import checkpoint
+from pohp_neurd.experiment import game_config, game_run, game_trainer, records
+from pohp_neurd.openspiel import saved
+
+SMALL = game_config.Config(
+    game="kuhn_poker", episodes=64 * 40, batch_size=64, eval_every=64 * 8, checkpoint_every=2
+)
+NEURAL = dataclasses.replace(SMALL, policy="neural", hidden_layers=(8,))
+
+
+def leaves_of(folder, config):
+    _, trainer = game_trainer.build(config)
+    restored = checkpoint.restore(folder / "checkpoints", trainer.init())
+    return restored.step, jax.tree.leaves(restored.tree)
+
+
+def without_seconds(folder):
+    return [
+        {k: v for k, v in row.items() if k != "seconds"} for row in game_run.read_rows(folder / "metrics.csv")
+    ]
+
+
+def assert_same_run(one, other, config):
+    assert without_seconds(one) == without_seconds(other)
+    (step, mine), (also, theirs) = leaves_of(one, config), leaves_of(other, config)
+    assert step == also
+    for a, b in zip(mine, theirs, strict=True):
+        is_key = jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key)
+        np.testing.assert_array_equal(*(map(jax.random.key_data, (a, b)) if is_key else (a, b)))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    return folder / "run", game_run.run(SMALL, folder / "run")
+
+
+def test_a_run_leaves_its_folder(whole):
+    folder, figures = whole
+    rows = records.read_csv(folder / "metrics.csv")
+    assert list(rows[0]) == ["updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average"]
+    assert [int(row["updates"]) for row in rows] == [8, 16, 24, 32, 40]
+    assert figures["episodes"] == int(rows[-1]["episodes"]) == 64 * 40
+    assert 2 * 64 * 40 <= figures["steps"] <= 3 * 64 * 40
+    assert figures["nash_conv"] == float(rows[-1]["nash_conv"])
+    assert (folder / "curve.png").stat().st_size > 1_000
+    assert checkpoint.steps(folder / "checkpoints") == [32, 40]
+    config = json.loads((folder / "config.json").read_text())
+    assert None not in {config[name] for name in ("step_size", "exploration", "eval_every")}
+    policies = saved.load(folder)
+    assert policies.about == saved.About("kuhn_poker", "tabular")
+    tree = game_trainer.openspiel.compile_game("kuhn_poker")
+    for which in saved.WHICH:
+        name = "nash_conv" if which == "current" else "nash_conv_average"
+        found = game_trainer.exact.nash_conv(tree, saved.table(policies, tree, which))
+        assert found == pytest.approx(figures[name], abs=1e-6)
+
+
+class Stop:
+    """A training loop's trainer that asks for a signal after some updates."""
+
+    def __init__(self, trainer, at, number):
+        self.trainer, self.at, self.number = trainer, at, number
+
+    def advance(self, state, updates):
+        state = self.trainer.advance(state, updates)
+        if self.at is not None and self.trainer.counts(state)["updates"] >= self.at:
+            self.at = None
+            os.kill(os.getpid(), self.number)
+        return state
+
+
+def run_until(monkeypatch, config, folder, at, number, **options):
+    build = game_trainer.build
+
+    def stopping(config):
+        config, trainer = build(config)
+        return config, trainer._replace(advance=Stop(trainer, at, number).advance)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(game_trainer, "build", stopping)
+        with pytest.raises(game_run.Interrupted) as stop:
+            game_run.run(config, folder, **options)
+    return stop.value
+
+
+@pytest.mark.parametrize("config", [SMALL, NEURAL], ids=["tabular", "neural"])
+def test_signals_save_and_a_resumed_run_is_the_same_run(config, whole, tmp_path, monkeypatch):
+    if config is SMALL:
+        expected = whole[0]
+    else:
+        expected = tmp_path / "whole"
+        game_run.run(config, expected)
+    folder = tmp_path / "run"
+    stop = run_until(monkeypatch, config, folder, 3, signal.SIGTERM)
+    assert stop.exit_code == 143
+    assert str(stop).startswith("Stopped by SIGTERM after ")
+    assert "--resume" in str(stop)
+    assert run_until(monkeypatch, config, folder, 21, signal.SIGINT, resume=True).exit_code == 130
+    game_run.run(config, folder, resume=True)
+    assert_same_run(folder, expected, config)
+    # A finished run that is resumed has nothing left to do.
+    game_run.run(config, folder, resume=True)
+    assert_same_run(folder, expected, config)
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(whole, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "run"
+    run_until(monkeypatch, SMALL, folder, 35, signal.SIGTERM)
+    newest = max((folder / "checkpoints").glob("*.npz"))
+    newest.write_bytes(newest.read_bytes()[:-20])
+    game_run.run(SMALL, folder, resume=True)
+    assert f"{newest.name} does not match its checksum" in capsys.readouterr().err
+    assert_same_run(folder, whole[0], SMALL)
+
+
+def test_divergence_stops_with_the_update_and_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
+    build = game_trainer.build
+
+    def exploding(config):
+        config, trainer = build(config)
+
+        def advance(state, updates):
+            state = trainer.advance(state, updates)
+            if trainer.counts(state)["updates"] < 20:
+                return state
+            return state._replace(loop=state.loop._replace(diverged=np.int32(19)))
+
+        return config, trainer._replace(advance=advance)
+
+    monkeypatch.setattr(game_trainer, "build", exploding)
+    with pytest.raises(
+        game_run.Diverged, match="not finite after update 20; the checkpoint of update 16 is good"
+    ):
+        game_run.run(SMALL, tmp_path / "run")
+    assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [16]
+
+
+def test_a_step_size_without_bounds_diverges_for_real(tmp_path):
+    """A learning rate of 1e38 overflows float32 at once."""
+    config = dataclasses.replace(NEURAL, step_size=1e38, optimizer="sgd", magnet_strength=1.0)
+    with pytest.raises(game_run.Diverged, match=r"not finite after update [1-4];"):
+        game_run.run(config, tmp_path / "run")
+
+
+def test_runs_are_not_overwritten_or_resumed_with_other_settings(whole):
+    folder, _ = whole
+    with pytest.raises(ValueError, match="already holds a run"):
+        game_run.run(SMALL, folder)
+    with pytest.raises(ValueError, match=r"step_size was .* and is now 3\.0"):
+        game_run.run(dataclasses.replace(SMALL, step_size=3.0), folder, resume=True)
+
+
+def test_signals_are_left_alone_outside_the_main_thread(tmp_path):
+    found = []
+    work = threading.Thread(target=lambda: found.append(game_run.run(SMALL, tmp_path / "run")))
+    work.start()
+    work.join()
+    assert found[0]["episodes"] == 64 * 40
+
+
+def test_event_files(tmp_path):
+    game_run.run(SMALL, tmp_path / "run", tensorboard=True)
+    (file,) = (tmp_path / "run" / "events").iterdir()
+    assert b"nash_conv_average" in file.read_bytes()
+
+
+def test_separate_networks_and_alternating_updates_run(tmp_path):
+    config = dataclasses.replace(NEURAL, shared=False, alternating=True, learner="spg", episodes=64 * 8)
+    game_run.run(config, tmp_path / "run")
+    policies = saved.load(tmp_path / "run")
+    assert policies.about.num_networks == 2
+    tree = game_trainer.openspiel.compile_game("kuhn_poker")
+    rows = game_run.read_rows(tmp_path / "run" / "metrics.csv")
+    found = game_trainer.exact.nash_conv(tree, saved.table(policies, tree, "current"))
+    assert found == pytest.approx(rows[-1]["nash_conv"], abs=1e-5)
+
+
+def test_expected_updates_are_counted_in_iterations(tmp_path):
+    config = game_config.Config(game="kuhn_poker", update="expected", iterations=200, eval_every=100)
+    figures = game_run.run(config, tmp_path / "run")
+    assert (figures["updates"], figures["episodes"], figures["steps"]) == (200, 0, 0)
+    assert figures["nash_conv_average"] < 0.3  # 0.917 of uniform play
+
+
+def test_a_live_run_resumes_to_the_bit(tmp_path, monkeypatch):
+    config = game_config.Config(
+        game="kuhn_poker", policy="neural", play="live", hidden_layers=(8,), episodes=6 * 32, batch_size=32,
+        eval_every=64, checkpoint_every=1,
+    )  # fmt: skip
+    game_run.run(config, tmp_path / "whole")
+    run_until(monkeypatch, config, tmp_path / "run", 3, signal.SIGTERM)
+    figures = game_run.run(config, tmp_path / "run", resume=True)
+    assert_same_run(tmp_path / "run", tmp_path / "whole", config)
+    assert figures["nash_conv"] is None
+    assert np.isfinite(figures["return_against_uniform"])
+    assert (tmp_path / "run" / "curve.png").is_file()
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_and_resumed_it_is_the_same_run(tmp_path):
+    script = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
+    flags = ["--game=kuhn_poker", "--episodes=6000000", "--batch_size=256", "--eval_every=120000"]
+    flags += ["--checkpoint_every=1", "--seed=5"]
+
+    def start(folder, *more):
+        command = [sys.executable, str(script), *flags, f"--output_dir={folder}", *more]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    assert start(tmp_path / "whole").wait() == 0
+    config = game_config.Config(
+        game="kuhn_poker", episodes=6_000_000, batch_size=256, eval_every=120_000, checkpoint_every=1, seed=5
+    )
+    rng = random.Random(0)
+    folder, kills = tmp_path / "run", 0
+    work = start(folder)
+    while kills < 4 and work.poll() is None:
+        while work.poll() is None and len(list((folder / "checkpoints").glob("*.json"))) < 1:
+            time.sleep(0.05)
+        time.sleep(rng.uniform(0.0, 1.5))
+        if work.poll() is None:
+            work.kill()
+            work.wait()
+            kills += 1
+            work = start(folder, "--resume")
+            time.sleep(rng.uniform(2.0, 6.0))
+    assert work.wait() == 0
+    assert kills >= 2
+    assert_same_run(folder, tmp_path / "whole", config)
