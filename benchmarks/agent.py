@@ -85,8 +85,8 @@ def main() -> None:
         print(f"{line}; the environment alone {speeds['none']:,.0f}: we reach {share:.0%} of it")
     if policy_gradient is None:
         print(
-            "OpenSpiel's side is missing: install chex, flax, rlax, distrax and tfp-nightly beside this package "
-            "in an environment of its own, and run this file there."
+            "OpenSpiel's side is missing: install chex, flax, rlax, distrax and tfp-nightly beside this "
+            "package in an environment of its own, and run this file there."
         )
 
 

@@ -1,8 +1,8 @@
 """Biased rock-paper-scissors (matrix_brps): who keeps near the equilibrium, and who runs into a corner?
 
-Two agents of a kind play each other in OpenSpiel's `rl_environment`. Printed at powers of two: the distance of the
-worse policy to the equilibrium (1/16, 10/16, 5/16), in total variation, and the smallest probability of the two
-policies. Uniform play has a distance of 0.29; the corner of paper has 0.38.
+Two agents of a kind play each other in OpenSpiel's `rl_environment`. Printed at powers of two: the distance
+of the worse policy to the equilibrium (1/16, 10/16, 5/16), in total variation, and the smallest probability
+in the two policies. Uniform play has a distance of 0.29; the corner of paper has 0.38.
 """
 
 import sys

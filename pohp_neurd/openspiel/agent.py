@@ -166,7 +166,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         """Fills in the outputs of the environments and seats in `acting`, from one pass over the model."""
         states = acting[0][2] if len(acting) == 1 else np.array([state for *_, state in acting])
         logits, values = self._program.host.forward(self._host, states)
-        said = [0.0] * len(acting) if values is None else np.reshape(values, -1).tolist()
+        said = [0.0] * len(acting) if values is None else values.reshape(-1).tolist()
         for row, value, place in zip(logits.reshape(len(acting), -1), said, acting, strict=True):
             environment, seat, state = place
             time_step = time_steps[environment]
@@ -185,7 +185,8 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             raise ValueError(
                 f"the information state has {features.size} numbers, but info_state_size is {size}."
             )
-        if not np.isfinite(features).all():
+        # The product is a quick look; only where it is not finite can there be something wrong.
+        if not math.isfinite(features.dot(features)) and not np.isfinite(features).all():
             raise ValueError(f"the information state of player {seat} holds a NaN or an infinity.")
         highest = max(time_step.observations["legal_actions"][seat])
         if highest >= num_actions:
@@ -442,7 +443,8 @@ def _choose(logits: np.ndarray, legal: Sequence[int], draw: float) -> tuple[int,
 
     Plain floats: with a handful of actions, numpy's calls would take longer than the arithmetic.
     """
-    scores = logits[legal].tolist()
+    every = logits.tolist()
+    scores = [every[action] for action in legal]
     highest = max(scores)
     weights = [math.exp(score - highest) for score in scores]
     total = math.fsum(weights)

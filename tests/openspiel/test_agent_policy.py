@@ -62,15 +62,15 @@ def test_tabular_form_and_every_nash_conv(name):
     game, agents = trained(name)
     joint = openspiel.JointPolicy(game, agents)
     tabular = joint.to_tabular()
-    slow = openspiel_policy.Policy.to_tabular(joint)
-    np.testing.assert_allclose(tabular.action_probability_array, slow.action_probability_array, atol=1e-7)
-    assert tabular.state_lookup == slow.state_lookup
     ours = openspiel.nash_conv(game, tabular)
     assert pyspiel.nash_conv(
         game, openspiel_policy.python_policy_to_pyspiel_policy(tabular)
     ) == pytest.approx(ours)
-    assert openspiel.nash_conv(game, joint) == pytest.approx(ours, abs=1e-6)
-    if name == "kuhn_poker":
+    if name != "leduc_poker":  # state by state, which takes its time
+        slow = openspiel_policy.Policy.to_tabular(joint)
+        np.testing.assert_allclose(tabular.action_probability_array, slow.action_probability_array, atol=1e-7)
+        assert tabular.state_lookup == slow.state_lookup
+        assert openspiel.nash_conv(game, joint) == pytest.approx(ours, abs=1e-6)
         assert exploitability.nash_conv(game, joint) == pytest.approx(ours, abs=1e-6)
 
 
