@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 
 help:
 	@echo "make install    create $(VENV) with the pinned versions (quick when up to date)"
-	@echo "make train      train NeuRD-CIX by self-play and print its NashConv"
+	@echo "make train      train NeuRD-CIX by self-play in Leduc poker, with NashConv falling"
 	@echo "make test       run the test suite"
 	@echo "make test-slow  run the learning curves and long statistics"
 	@echo "make check      format, lint, types, import layers, tests"
@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 train: install
-	$(BIN)/python run_scripts/train_matrix_game.py --overwrite
+	$(BIN)/python run_scripts/train_game.py --game=leduc_poker --output_dir=runs/leduc --overwrite
 
 test: install
 	$(BIN)/python -m pytest -q -n 2

@@ -174,6 +174,15 @@ def outcome(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Ou
     return Outcome(jnp.stack(expected), jnp.stack(best))
 
 
+def counterfactual_reach(arrivals: sequence_form.Arrivals, acting: Profile) -> Float[Array, "S"]:
+    """The probability with which chance and the other agents let each information state happen."""
+    sums = []
+    for agent, blocks in enumerate(arrivals.sums):
+        others = [plan for other, plan in enumerate(acting.plans) if other != agent]
+        sums.append(_sum(blocks, others, acting.plans[agent].dtype))
+    return jnp.concatenate(sums)[arrivals.place]
+
+
 def _sum(
     blocks: sequence_form.Sums, factors: Sequence[Float[Array, "_"]], dtype: jnp.dtype
 ) -> Float[Array, "groups"]:

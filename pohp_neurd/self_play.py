@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import (
     averaging,
@@ -23,6 +24,7 @@ from pohp_neurd import (
     trajectory,
     types,
 )
+from pohp_neurd import tree as trees
 
 NEVER = -1
 
@@ -32,6 +34,7 @@ class Arena(NamedTuple):
 
     board: rollout.Board
     form: sequence_form.SequenceForm
+    arrivals: sequence_form.Arrivals
 
 
 class State(NamedTuple):
@@ -96,7 +99,7 @@ def loop(
 
     def tally_of(arena: Arena, table: Float[Array, "S A"], key: types.Key) -> trajectory.Tally:
         if update == "expected":
-            return expected_tally(arena.form, table, legal, weights)
+            return expected_tally(arena, table, legal, weights)
         return rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key))
 
     def one(arena: Arena, state: State, key: types.Key) -> State:
@@ -135,25 +138,41 @@ def loop(
     return Loop(init, advance, jax.jit(policies), jax.jit(average_policy))
 
 
+def arena_of(tree: trees.Tree, dtype: Any = jnp.float32) -> Arena:
+    """The arena of a compiled game; its real numbers are of `dtype`."""
+
+    def on_device(leaf: Any) -> Array:
+        array = np.asarray(leaf)
+        return jnp.asarray(array, dtype if array.dtype.kind == "f" else jnp.int32)
+
+    form, arrivals = sequence_form.build(tree), sequence_form.arrivals(tree)
+    if form.slot is None:
+        raise ValueError(f"{tree.name} has no perfect recall, which average policies need.")
+    return Arena(rollout.board(tree), *jax.tree.map(on_device, (form, arrivals)))
+
+
 def expected_tally(
-    form: sequence_form.SequenceForm, table: Float[Array, "S A"], legal: Array, weights: str
+    arena: Arena, table: Float[Array, "S A"], legal: Bool[Array, "S A"], weights: str
 ) -> trajectory.Tally:
     """What one episode has to say on average, with the exact value of every state as the baseline.
 
-    `returns` are w(s) π(a) (q(a) − v) with w the state's realization or counterfactual probability. `visits`
-    are w(s) π(a) without the part of chance and the other agents, which no learner needs here.
+    `visits` are w(s) π(a), and `returns` w(s) π(a) (q(a) − v), with w the state's realization or
+    counterfactual probability.
     """
     # Not quite zero, so that an action whose probability underflows still has its share of the sum.
     limits = jnp.finfo(table.dtype)
     table = jnp.where(legal, jnp.maximum(table, limits.tiny / limits.eps), 0.0)
+    form = arena.form
     acting = evaluation.profile(form, evaluation.slots(form, table))
-    values, plans = [], []
-    for agent, plan in enumerate(acting.plans):
+    values = []
+    for agent in range(len(acting.plans)):
         gained = evaluation.rewards(form, acting, agent)
         found = evaluation.counterfactual_values(form, acting, gained, agent).action_values
         values.append(evaluation.flat(found, table.dtype))
-        plans.append(plan[1:])
     action_values = evaluation.table(form, values)
     advantages = action_values - jnp.sum(table * action_values, axis=1, keepdims=True)
-    share = evaluation.table(form, plans) if weights == "realization" else table
-    return trajectory.Tally(share * advantages, share, jnp.ones((), table.dtype))
+    reach = evaluation.counterfactual_reach(arena.arrivals, acting)[:, None]
+    share = table
+    if weights == "realization":
+        share = evaluation.table(form, [plan[1:] for plan in acting.plans])
+    return trajectory.Tally(share * advantages, share * reach, jnp.ones((), table.dtype))

@@ -107,6 +107,36 @@ def build(tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None) ->
     return SequenceForm(tuple(agents), None if shared else _slot_table(tree, slots))
 
 
+class Arrivals(NamedTuple):
+    """What it takes to know how probable chance and the other agents make each information state."""
+
+    sums: tuple[Sums, ...]
+    """Agent by agent, over the histories of each of its states; factors are the other agents' plans."""
+    place: Int[Any, "S"]
+    """Each information state's place among all these sums."""
+
+
+def arrivals(tree: trees.Tree) -> Arrivals:
+    """The sums over the histories of every information state; needs perfect recall, as `build` tells."""
+    recall = _recall_states(tree)
+    row = recall.information_state
+    slots = [_slots(tree, recall, row, agent) for agent in range(tree.num_agents)]
+    last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
+    chance = _chance_reach(tree)
+    sums, owners = [], []
+    for agent in range(tree.num_agents):
+        rows = np.flatnonzero(tree.player == agent)
+        rows = rows[np.argsort(tree.information_state[rows], kind="stable")]
+        others = [last[other][rows] for other in range(tree.num_agents) if other != agent]
+        found, states = _sums(tree.information_state[rows], others, chance[rows])
+        sums.append(found)
+        owners.append(states)
+    order = np.concatenate(owners)
+    place = np.zeros(len(order), np.int32)
+    place[order] = np.arange(len(order))
+    return Arrivals(tuple(sums), place)
+
+
 class _Recall(NamedTuple):
     """Recall states, numbered agent by agent and level by level."""
 

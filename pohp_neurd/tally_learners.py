@@ -71,7 +71,7 @@ def table(
     _check_rules(rules, seats)
     if not callable(step_size):
         checks.non_negative("step_size", step_size)
-    legal = jnp.asarray(seats.legal)
+    legal, over_visits = jnp.asarray(seats.legal), average_over == "visits"
 
     def init(*, key: types.Key | None = None) -> TableState:
         del key  # zeros need no randomness
@@ -87,7 +87,7 @@ def table(
         visits = jnp.sum(tally.visits, axis=1)
         direction = _directions(rules, seats, logits, tally, values if baseline_rate else None, updates)
         size = jnp.asarray(_read(step_size, updates), dtype)
-        divisor = tally.episodes if average_over == "episodes" else jnp.maximum(visits, 1.0)[:, None]
+        divisor = jnp.where(visits > 0, visits, 1.0)[:, None] if over_visits else tally.episodes
         new = logits + size * direction / divisor
         reference = state.magnet
         if magnet is not None:

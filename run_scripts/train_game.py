@@ -38,16 +38,19 @@ TOPICS = {
         "exploration": "η of NeuRD-CIX in [0, 1]: 0 is NeuRD.",
         "step_size": "α, for returns scaled to [-1, 0]; for networks the optimizer's learning rate.",
         "step_size_decay": "p of α / (1 + t / decay_start)^p at update t.",
+        "cooling": "c of the factor (1 - t / T)^c on α, with T the updates of the run.",
         "exploration_decay": "The same power for η.",
         "decay_start": "See --step_size_decay; in updates.",
         "baseline": "Subtract a learned state value from returns.",
+        "average_over": "Of tables: a state's direction is a mean over its visits, or over episodes.",
         "weights": "Of expected updates: counterfactual or realization.",
         "alternating": "Update one agent at a time.",
     },
     "Regularisation and averages": {
         "magnet_strength": "Pull to the magnet, for returns scaled to [-1, 0]; 0 for none.",
         "magnet_decay": "Its power of decay over time.",
-        "magnet_speed": "c: the magnet moves c / (decay_start + t) of its way to the policy; 0: entropy.",
+        "magnet_speed": "c: the magnet moves c / decay_start of its way to the policy; 0: entropy.",
+        "magnet_speed_decay": "p of its factor (1 + t / decay_start)^-p.",
         "average_power": "p of the weight t^p in the average policy: 0 uniform, 1 linear.",
         "average_forgetting": "Geometric weights: what was before fades by this at each update.",
     },
@@ -76,8 +79,8 @@ _DEPENDS = {
     name: ", ".join(f"{game_config.DEFAULTS[kind][name]:g} ({what})" for what, kind in _KINDS.items())
     for name in game_config.DEFAULTS["live", "neural", "sampled"]
 } | {
-    "episodes": "10 million (tabular), 20 million (neural), 50 thousand (live)",
-    "iterations": "20,000 (tabular), 5,000 (neural)",
+    "episodes": "10 million (tabular), 60 million (neural), 200 thousand (live)",
+    "iterations": "50,000 (tabular), 5,000 (neural)",
     "eval_every": "a fiftieth of the run",
 }
 

@@ -17,7 +17,7 @@ def arena_of(name):
     tree = openspiel.compile_game(name)
     seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
     with jax.enable_x64(True):
-        return tree, seats, self_play.Arena(rollout.board(tree), exact.sequence_form_of(tree))
+        return tree, seats, self_play.arena_of(tree, jnp.float64)
 
 
 def some_policy(tree, seed=0):
@@ -33,7 +33,7 @@ def test_expected_tallies_make_exact_directions(name, weights):
     table = some_policy(tree)
     with jax.enable_x64(True):
         legal = jnp.asarray(tree.legal)
-        tally = self_play.expected_tally(arena.form, jnp.asarray(table), legal, weights)
+        tally = self_play.expected_tally(arena, jnp.asarray(table), legal, weights)
         for learner, exploration in (("spg", 1.0), ("neurd", 0.0), ("neurd_cix", 0.1), ("neurd_cix", 1.0)):
             rule = learners.rule(learner, exploration)
             add = jax.vmap(learners.summed_direction, in_axes=(None, 0, 0, 0, None))
@@ -42,6 +42,9 @@ def test_expected_tallies_make_exact_directions(name, weights):
                 tree, table, learner, exploration, weights=weights, baseline="value"
             )
             np.testing.assert_allclose(found, expected, atol=1e-12)
+        known = exact.quantities(tree, table)
+        reach = known.realization if weights == "realization" else known.counterfactual_realization
+        np.testing.assert_allclose(tally.visits, reach[:, None] * table, atol=1e-12)
 
 
 def loop_for(seats, rule, *, step_size=2.0, num_episodes=64, average=None, **options):

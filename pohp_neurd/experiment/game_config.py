@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+import jax.numpy as jnp
+
 from pohp_neurd import averaging, checks, learners, regularisation
 
 POLICIES = ("tabular", "neural")
@@ -10,37 +12,54 @@ UPDATES = ("sampled", "expected")
 PLAYS = ("auto", "compiled", "live")
 OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 
-_TABLE = {
-    "exploration": 0.05,
+_TABLE: dict[str, Any] = {
+    "exploration": 0.02,
     "batch_size": 2048,
-    "step_size": 160.0,
-    "step_size_decay": 0.75,
-    "decay_start": 400,
-    "magnet_strength": 0.02,
+    "step_size": 2.0,
+    "step_size_decay": 0.5,
+    "cooling": 1.0,
+    "decay_start": 540,
+    "magnet_strength": 0.016,
     "magnet_speed": 1.0,
-    "average_power": 2.0,
+    "magnet_speed_decay": 1.0,
+    "average_power": 1.0,
 }
-_EXACT_TABLE = {
+_EXACT_TABLE: dict[str, Any] = {
     "exploration": 0.0,
     "batch_size": 1,
-    "step_size": 20.0,
-    "step_size_decay": 0.5,
+    "step_size": 0.4,
+    "step_size_decay": 0.0,
+    "cooling": 0.0,
     "decay_start": 100,
-    "magnet_strength": 0.0,
-    "magnet_speed": 0.0,
-    "average_power": 1.0,
+    "magnet_strength": 0.01,
+    "magnet_speed": 0.04,
+    "magnet_speed_decay": 0.0,
+    "average_power": 2.0,
 }
 _NETWORK = {
-    "exploration": 0.05,
-    "batch_size": 2048,
-    "step_size": 0.001,
+    "exploration": 0.1,
+    "batch_size": 4096,
+    "step_size": 0.0047,
     "step_size_decay": 0.5,
-    "decay_start": 2000,
-    "magnet_strength": 0.02,
-    "magnet_speed": 1.0,
-    "average_power": 1.0,
+    "cooling": 1.0,
+    "decay_start": 900,
+    "magnet_strength": 0.012,
+    "magnet_speed": 2.0,
+    "magnet_speed_decay": 1.0,
+    "average_power": 0.0,
 }
-_LIVE = {**_NETWORK, "batch_size": 512, "step_size_decay": 0.0, "magnet_strength": 0.05}
+_LIVE = {
+    "exploration": 0.1,
+    "batch_size": 256,
+    "step_size": 0.01,
+    "step_size_decay": 0.0,
+    "cooling": 0.0,
+    "decay_start": 100,
+    "magnet_strength": 0.05,
+    "magnet_speed": 1.0,
+    "magnet_speed_decay": 0.0,
+    "average_power": 0.0,
+}
 
 DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
     ("compiled", "tabular", "sampled"): _TABLE,
@@ -51,9 +70,9 @@ DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
 }
 """For each way to play, policy and update, what is used where the user says nothing."""
 
-_EPISODES = {"tabular": 10_000_000, "neural": 20_000_000}
-_LIVE_EPISODES = 50_000
-_ITERATIONS = {"tabular": 20_000, "neural": 5_000}
+_EPISODES = {"tabular": 10_000_000, "neural": 60_000_000}
+_LIVE_EPISODES = 200_000
+_ITERATIONS = {"tabular": 50_000, "neural": 5_000}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,13 +95,19 @@ class Config:
     step_size: float | None = None
     """Of returns that are scaled to [-1, 0]. A network's is Adam's learning rate."""
     step_size_decay: float | None = None
+    cooling: float | None = None
+    """The step size is also times (1 − t / T)^cooling, with T the updates of the whole run."""
     decay_start: int | None = None
     """Updates."""
     magnet_strength: float | None = None
     """Of returns that are scaled to [-1, 0]."""
     magnet_decay: float = 0.0
     magnet_speed: float | None = None
-    """The magnet moves by speed / (decay_start + t) of its way to the current policy; 0: it stays uniform."""
+    """The magnet moves speed / decay_start · (1 + t / decay_start)^-decay of its way to the current policy at
+    update t; with speed 0 it stays where it began, which for a table is the uniform policy."""
+    magnet_speed_decay: float | None = None
+    average_over: str = "visits"
+    """A table's direction at a state is a mean over its visits, or a sum over them divided by episodes."""
     baseline: bool = True
     """A learned state value is subtracted from returns."""
     weights: str = "counterfactual"
@@ -110,7 +135,9 @@ class Config:
             raise ValueError("game must be the name of an OpenSpiel game, but is empty.")
         for name, choices in (
             *(("policy", POLICIES), ("update", UPDATES), ("play", PLAYS), ("optimizer", OPTIMIZERS)),
-            *(("weights", ("counterfactual", "realization")), ("common_mode", ("paper", "dropped"))),
+            ("weights", ("counterfactual", "realization")),
+            ("common_mode", ("paper", "dropped")),
+            ("average_over", ("visits", "episodes")),
         ):
             checks.one_of(name, getattr(self, name), choices)
         learners.rule(self.learner, 0.0 if self.exploration is None else self.exploration)
@@ -119,7 +146,8 @@ class Config:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, but is {value}.")
-        for name in ("step_size", "step_size_decay", "magnet_strength", "magnet_decay", "magnet_speed"):
+        magnets = ("magnet_strength", "magnet_decay", "magnet_speed", "magnet_speed_decay")
+        for name in ("step_size", "step_size_decay", "cooling", *magnets):
             if getattr(self, name) is not None:
                 checks.non_negative(name, getattr(self, name))
         checks.non_negative("exploration_decay", self.exploration_decay)
@@ -148,8 +176,11 @@ class Config:
         return found
 
 
-def resolved(config: Config, play: str) -> Config:
-    """`config` for compiled or live `play`, with nothing left open."""
+def resolved(config: Config, play: str, table_size: int = 0) -> Config:
+    """`config` for compiled or live `play`, with nothing left open.
+
+    An update costs a pass over the whole table, of `table_size` entries: a large one wants larger batches.
+    """
     config = dataclasses.replace(config, play=play)
     kind = (play, config.policy, config.update)
     filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
@@ -157,6 +188,8 @@ def resolved(config: Config, play: str) -> Config:
         filled["episodes"] = _LIVE_EPISODES if play == "live" else _EPISODES[config.policy]
     if config.update == "expected" and config.iterations is None:
         filled["iterations"] = _ITERATIONS[config.policy]
+    if config.policy == "tabular" and config.update == "sampled" and config.batch_size is None:
+        filled["batch_size"] = max(_TABLE["batch_size"], 2 ** (table_size // 20).bit_length())
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None:
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 50))
@@ -173,18 +206,27 @@ def rule(config: Config) -> learners.Rule:
 
 def step_size(config: Config) -> Any:
     """The step size over time."""
-    return scheduled(config, config.step_size or 0.0, config.step_size_decay or 0.0)
+    hot = scheduled(config, config.step_size or 0.0, config.step_size_decay or 0.0)
+    total, cooling = float(updates(config)), config.cooling or 0.0
+    if not cooling:
+        return hot
+    return lambda count: hot(count) * (1.0 - jnp.asarray(count, jnp.float32) / total) ** cooling
 
 
-def magnet(config: Config) -> regularisation.Magnet | None:
-    """The magnet over time; None where its strength is 0."""
+def updates(config: Config) -> int:
+    """Updates of the whole run."""
+    return -(-config.budget // (config.batch_size or 1))
+
+
+def magnet(config: Config, scale: float = 1.0) -> regularisation.Magnet | None:
+    """The magnet over time, for returns in [-scale, 0]; None where its strength is 0."""
     if not config.magnet_strength:
         return None
     start = float(config.decay_start or 1)
     speed = min((config.magnet_speed or 0.0) / start, 1.0)
     return regularisation.Magnet(
-        scheduled(config, config.magnet_strength, config.magnet_decay),
-        learners.decaying(speed, power=1.0, start=start) if speed else 0.0,
+        scheduled(config, scale * config.magnet_strength, config.magnet_decay),
+        learners.decaying(speed, power=config.magnet_speed_decay or 0.0, start=start),
     )
 
 

@@ -97,7 +97,7 @@ class _Progress:
         self._rows, self._events, self._asked = rows, events, asked
         self._columns = LIVE_COLUMNS if config.play == "live" else COLUMNS
         self._batch = config.batch_size or 1
-        self._total = -(-config.budget // self._batch)
+        self._total = game_config.updates(config)
         self._between = max(1, (config.eval_every or 1) // self._batch)
         self._begun = time.perf_counter() - (rows[-1]["seconds"] if rows else 0.0)
         self._saved: int | None = rows[-1]["updates"] if rows else None

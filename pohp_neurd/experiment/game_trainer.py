@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
@@ -15,7 +14,6 @@ from pohp_neurd import (
     exact,
     learners,
     openspiel,
-    rollout,
     self_play,
     tally_learners,
 )
@@ -52,7 +50,7 @@ def build(config: game_config.Config) -> tuple[game_config.Config, Trainer]:
     if tree is None:
         config = game_config.resolved(config, "live")
         return config, live_trainer(config)
-    config = game_config.resolved(config, "compiled")
+    config = game_config.resolved(config, "compiled", tree.legal.size)
     return config, compiled_trainer(config, tree)
 
 
@@ -83,9 +81,7 @@ def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
         alternating=config.alternating,
         average=None if neural_policy else weights,
     )
-    form = exact.sequence_form_of(tree)
-    single = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, _single(np.asarray(x).dtype))), form)
-    arena = self_play.Arena(rollout.board(tree), single)
+    arena = self_play.arena_of(tree)
     key = jax.random.key(config.seed)
     playing = jax.random.fold_in(key, 1)
 
@@ -136,20 +132,23 @@ def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
 
 def live_trainer(config: game_config.Config) -> Trainer:
     """Self-play on live states, judged by play against the uniform policy."""
+    world = live_game.live_game(config.game)
     settings = live.Config(
-        learner=config.learner,
-        exploration=config.exploration or 0.0,
-        learning_rate=config.step_size or 0.0,
-        optimizer=config.optimizer,
         batch_episodes=config.batch_size or 1,
         torso=config.hidden_layers,
         baseline="critic" if config.baseline else "none",
-        common_mode=config.common_mode,
-        magnet_strength=config.magnet_strength or 0.0,
         separate=not config.shared,
         seed=config.seed,
     )
-    trainer = live.trainer(live_game.live_game(config.game), settings)
+    trainer = live.trainer(world, settings)
+    learner = learners.learner(
+        trainer.model.apply,
+        game_config.rule(config),
+        _optimizer(config),
+        common_mode=config.common_mode,
+        magnet=game_config.magnet(config, float(world.game.max_utility() - world.game.min_utility())),
+    )
+    trainer = trainer._replace(learner=learners.Learner(learner.init, jax.jit(learner.update)))
 
     def advance(state: live.State, num_updates: int) -> live.State:
         for _ in range(num_updates):
@@ -203,6 +202,7 @@ def _table_learner(config: game_config.Config, seats: tally_learners.Seats) -> t
         step_size=game_config.step_size(config),
         magnet=game_config.magnet(config),
         baseline_rate=0.05 if config.baseline and sampled else None,
+        average_over=config.average_over,
     )
 
 
@@ -233,7 +233,3 @@ def _optimizer(config: game_config.Config) -> optax.GradientTransformation:
         "sgd": learners.sgd,
     }
     return chosen[config.optimizer](rate)
-
-
-def _single(dtype: np.dtype) -> Any:
-    return np.float32 if dtype == np.float64 else dtype

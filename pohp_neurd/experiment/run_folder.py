@@ -63,8 +63,11 @@ def open_run(
         return folder
     if folder.config.is_file():
         _remove(folder)
-    folder.path.mkdir(parents=True, exist_ok=True)
-    records.write_json(folder.config, config)
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        records.write_json(folder.config, config)
+    except OSError as error:
+        raise ValueError(f"{folder.path} cannot be written: {error.strerror}.") from None
     return folder
 
 

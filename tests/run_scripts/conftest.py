@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import pathlib
+import sys
 
 import pytest
 from absl import flags
@@ -13,6 +14,8 @@ _SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "run_scripts"
 @contextlib.contextmanager
 def _loaded(name):
     known = set(flags.FLAGS)
+    if str(_SCRIPTS) not in sys.path:  # as Python itself does for a script, for what scripts share
+        sys.path.append(str(_SCRIPTS))
     spec = importlib.util.spec_from_file_location(f"run_scripts_{name}", _SCRIPTS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,0 +1,63 @@
+"""The config of self-play: what is refused, and what is filled in."""
+
+import dataclasses
+
+import pytest
+
+from pohp_neurd.experiment import game_config
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"exploration": 1.5}, r"exploration must lie in \[0, 1\], but is 1.5"),
+        ({"batch_size": 0}, "batch_size must be at least 1, but is 0"),
+        ({"episodes": 0}, "episodes must be at least 1, but is 0"),
+        ({"step_size": -1.0}, "step_size must be a finite number of at least 0"),
+        ({"policy": "linear"}, "policy must be one of"),
+        ({"learner": "cfr"}, "learner must be one of"),
+        ({"iterations": 5}, "iterations is for update=expected"),
+        ({"update": "expected", "episodes": 5}, "episodes is for update=sampled"),
+        ({"update": "expected", "batch_size": 5}, "batch_size is for update=sampled"),
+        ({"play": "live"}, "live play trains policy=neural with update=sampled, but policy is tabular"),
+        ({"hidden_layers": ()}, "hidden_layers must be sizes of at least 1"),
+        ({"average_forgetting": 2.0}, r"average forgetting must lie in \[0, 1\]"),
+        ({"game": ""}, "game must be the name of an OpenSpiel game, but is empty"),
+    ],
+)
+def test_what_is_refused(given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        game_config.Config(**given)
+
+
+@pytest.mark.parametrize("kind", game_config.DEFAULTS)
+def test_a_resolved_config_leaves_nothing_open_and_keeps_what_was_said(kind):
+    play, policy, update = kind
+    config = game_config.resolved(game_config.Config(policy=policy, update=update, step_size=0.125), play)
+    said = dataclasses.asdict(config)
+    unused = {"iterations"} if update == "sampled" else {"episodes"}
+    assert {name for name, value in said.items() if value is None} == unused
+    assert config.step_size == 0.125
+    assert config.play == play
+    assert config.eval_every == config.budget // 50
+
+
+def test_a_run_that_cools_ends_at_a_step_of_zero():
+    config = game_config.Config(episodes=1000, batch_size=10, step_size=8.0, step_size_decay=0.0, cooling=2.0)
+    schedule = game_config.step_size(game_config.resolved(config, "compiled"))
+    assert [float(schedule(t)) for t in (0, 50, 100)] == pytest.approx([8.0, 2.0, 0.0])
+
+
+def test_schedules():
+    config = game_config.resolved(
+        game_config.Config(step_size=8.0, step_size_decay=0.5, decay_start=100, cooling=0.0), "compiled"
+    )
+    assert float(game_config.step_size(config)(300)) == pytest.approx(4.0)
+    config = dataclasses.replace(config, exploration=0.4, exploration_decay=1.0)
+    assert float(game_config.rule(config).exploration(100)) == pytest.approx(0.2)
+    config = dataclasses.replace(config, magnet_strength=0.1, magnet_speed=2.0, magnet_speed_decay=1.0)
+    magnet = game_config.magnet(config)
+    assert float(magnet.speed(0)) == pytest.approx(2 / 100)
+    assert float(magnet.speed(900)) == pytest.approx(2 / 1000)
+    assert float(magnet.strength(900)) == pytest.approx(0.1)
+    assert game_config.magnet(dataclasses.replace(config, magnet_strength=0.0)) is None
