@@ -116,7 +116,7 @@ class Config:
     shared: bool = True
     """One network for all seats."""
     hidden_layers: tuple[int, ...] = (128, 128)
-    optimizer: str = "adam"
+    optimizer: str = "adam_without_momentum"
     common_mode: str = "dropped"
     average_power: float | None = None
     """Of time, in the weights of the average policy: 0 uniform, 1 linear."""

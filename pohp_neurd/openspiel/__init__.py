@@ -12,3 +12,4 @@ from pohp_neurd.openspiel.policies import TablePolicy as TablePolicy
 from pohp_neurd.openspiel.policies import table_of as table_of
 from pohp_neurd.openspiel.policies import to_pyspiel_policy as to_pyspiel_policy
 from pohp_neurd.openspiel.policies import to_tabular_policy as to_tabular_policy
+from pohp_neurd.openspiel.solver import NeuRDCIXSolver as NeuRDCIXSolver

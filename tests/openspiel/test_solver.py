@@ -1,0 +1,62 @@
+"""The solver: OpenSpiel's names, CFR's and MCCFR's bars, and its policies in OpenSpiel's own hands."""
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import expected_game_score, exploitability
+
+from pohp_neurd import openspiel
+
+
+def test_expected_updates_find_the_value_of_kuhn_poker():
+    game = pyspiel.load_game("kuhn_poker")
+    solver = openspiel.NeuRDCIXSolver(game)
+    solver.evaluate_and_update_policy(1_500)
+    average, current = solver.average_policy(), solver.current_policy()
+    assert isinstance(average, openspiel_policy.TabularPolicy)
+    assert isinstance(current, openspiel_policy.TabularPolicy)
+    value = expected_game_score.policy_value(game.new_initial_state(), [average] * 2)
+    np.testing.assert_allclose(value, [-1 / 18, 1 / 18], atol=1e-3)
+    assert solver.nash_conv() == pytest.approx(exploitability.nash_conv(game, average), abs=1e-9)
+    assert solver.nash_conv("current") == pytest.approx(exploitability.nash_conv(game, current), abs=1e-9)
+    assert solver.iteration == 1_500
+
+
+def test_updates_one_by_one_are_updates_in_one_call():
+    one_by_one, at_once = (openspiel.NeuRDCIXSolver("kuhn_poker", update="sampled") for _ in range(2))
+    for _ in range(3):
+        one_by_one.evaluate_and_update_policy()
+    one_by_one.run_iteration()
+    at_once.evaluate_and_update_policy(4)
+    np.testing.assert_array_equal(
+        one_by_one.current_policy().action_probability_array,
+        at_once.current_policy().action_probability_array,
+    )
+
+
+@pytest.mark.parametrize(
+    ("game", "bar"),
+    [
+        ("kuhn_poker", 0.17),
+        pytest.param("leduc_poker", 3.07, marks=pytest.mark.slow),
+        pytest.param("kuhn_poker(players=3)", 0.22, marks=pytest.mark.slow),
+    ],
+)
+def test_sampled_updates_meet_mccfrs_bars(game, bar):
+    """The thresholds of OpenSpiel's outcome-sampling tests after 10,000 iterations, of 16 episodes each."""
+    solver = openspiel.NeuRDCIXSolver(game, update="sampled")
+    solver.evaluate_and_update_policy(10_000)
+    assert solver.nash_conv() < bar
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="update must be one of"):
+        openspiel.NeuRDCIXSolver("kuhn_poker", update="exact")
+    with pytest.raises(ValueError, match=r"exploration must lie in \[0, 1\]"):
+        openspiel.NeuRDCIXSolver("kuhn_poker", exploration=2.0)
+    solver = openspiel.NeuRDCIXSolver("kuhn_poker", step_size=1e38, magnet_strength=0.0)
+    with pytest.raises(ValueError, match="num_updates must be at least 1, but is 0"):
+        solver.evaluate_and_update_policy(0)
+    with pytest.raises(FloatingPointError, match="not finite after update"):
+        solver.evaluate_and_update_policy(50)

@@ -1,0 +1,40 @@
+"""A game in the terminal: what is shown, what is understood, and who may leave."""
+
+import pyspiel
+import pytest
+
+from pohp_neurd.openspiel import terminal
+
+
+def sit(answers, seat=0, seed=0, game="kuhn_poker"):
+    """Plays with these answers against uniform play; what was told, and the returns."""
+    told, left = [], iter(answers)
+    policy = pyspiel.UniformRandomPolicy(pyspiel.load_game(game))
+
+    class Asked:
+        def action_probabilities(self, state, player):
+            return dict(policy.action_probabilities(state))
+
+    found = terminal.play(game, Asked(), seat, seed=seed, ask=lambda _: next(left), tell=told.append)
+    return told, found
+
+
+def test_a_game_by_number_and_by_name():
+    for answers in (["0", "0"], ["pass", "PASS"]):
+        told, returns = sit(answers)
+        assert sum(returns) == 0
+        assert told[-1].startswith("Returns: player 0 ")
+        assert any(line.startswith("Player 1: ") for line in told)
+
+
+def test_advice_wrong_answers_and_leaving():
+    told, returns = sit(["?", "7", "raise", "q"])
+    assert returns is None
+    assert "Pass 50.0%, Bet 50.0%" in told
+    assert "'7' is none of the choices: type a number from 0 to 1, or a name." in told
+    assert "'raise' is none of the choices: type a number from 0 to 1, or a name." in told
+
+
+def test_a_seat_that_is_not_there():
+    with pytest.raises(ValueError, match="seat"):
+        sit([], seat=2)
