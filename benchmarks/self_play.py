@@ -88,7 +88,7 @@ def speed(game: str) -> None:
     solver, agent = mccfr(game, 20_000), gradient(game, 200)
     print(
         f"{game}: table {table:,.0f} episodes/s, OutcomeSamplingMCCFRSolver {solver:,.0f} iterations/s: "
-        f"{table / solver:.1f}x (bar 10x, goal 20x)"
+        f"{table / solver:,.0f}x (bar 10x, goal 20x)"
     )
     if agent is None:
         print("  OpenSpiel's JAX policy gradient is not installed: see the head of this file")

@@ -94,7 +94,7 @@ def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
             following = loop.advance(arena, state.loop, np.int32(num_updates), playing)
         steps = 0 if config.update == "expected" else int(following.steps)
         # Taken over: what is left would depend on how the run is cut into calls.
-        following = following._replace(steps=np.zeros((), np.int32))
+        following = following._replace(steps=jnp.zeros((), jnp.int32))
         return Counted(following, state.steps + np.int64(steps))
 
     def counts(state: Counted) -> dict[str, int]:

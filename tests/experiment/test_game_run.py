@@ -13,9 +13,11 @@ import time
 
 import jax
 import numpy as np
+import pyspiel
 import pytest
+from open_spiel.python.algorithms import evaluate_bots
 
-from pohp_neurd import checkpoint
+from pohp_neurd import checkpoint, exact, openspiel
 from pohp_neurd.experiment import game_config, game_run, game_trainer, records
 from pohp_neurd.openspiel import saved
 
@@ -66,10 +68,10 @@ def test_a_run_leaves_its_folder(whole):
     assert None not in {config[name] for name in ("step_size", "exploration", "eval_every")}
     policies = saved.load(folder)
     assert policies.about == saved.About("kuhn_poker", "tabular")
-    tree = game_trainer.openspiel.compile_game("kuhn_poker")
+    tree = openspiel.compile_game("kuhn_poker")
     for which in saved.WHICH:
         name = "nash_conv" if which == "current" else "nash_conv_average"
-        found = game_trainer.exact.nash_conv(tree, saved.table(policies, tree, which))
+        found = exact.nash_conv(tree, saved.table(policies, tree, which))
         assert found == pytest.approx(figures[name], abs=1e-6)
 
 
@@ -187,9 +189,9 @@ def test_separate_networks_and_alternating_updates_run(tmp_path):
     game_run.run(config, tmp_path / "run")
     policies = saved.load(tmp_path / "run")
     assert policies.about.num_networks == 2
-    tree = game_trainer.openspiel.compile_game("kuhn_poker")
+    tree = openspiel.compile_game("kuhn_poker")
     rows = game_run.read_rows(tmp_path / "run" / "metrics.csv")
-    found = game_trainer.exact.nash_conv(tree, saved.table(policies, tree, "current"))
+    found = exact.nash_conv(tree, saved.table(policies, tree, "current"))
     assert found == pytest.approx(rows[-1]["nash_conv"], abs=1e-5)
 
 
@@ -239,3 +241,14 @@ def test_killed_at_random_moments_and_resumed_it_is_the_same_run(tmp_path):
     assert midway >= 1, "no kill fell between the first checkpoint and the end"
     assert start(folder, "--resume").wait() == 0
     assert_same_run(folder, tmp_path / "whole", config)
+
+
+def test_a_runs_policy_plays_as_a_bot(whole):
+    """100 games between the run's bot and a random one, in OpenSpiel's own loop: returns add up to zero."""
+    game = pyspiel.load_game("kuhn_poker")
+    rng = np.random.default_rng(0)
+    bots = [openspiel.bot(str(whole[0]), 0), pyspiel.make_uniform_random_bot(1, 7)]
+    for _ in range(100):
+        returns = evaluate_bots.evaluate_bots(game.new_initial_state(), bots, rng)
+        assert sum(returns) == 0
+        assert abs(returns[0]) in (1, 2)

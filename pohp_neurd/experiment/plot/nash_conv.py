@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from matplotlib import ticker
+
 from pohp_neurd.experiment import records
 from pohp_neurd.experiment.plot import style
 
@@ -19,6 +21,7 @@ def draw(path: records.Path, rows: Sequence[Mapping[str, Any]], *, title: str) -
         else:
             _draw_nash_conv(axes, done, rows)
         axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
         axes.legend()
 
 
@@ -29,6 +32,14 @@ def _draw_nash_conv(axes: Any, done: list[float], rows: Sequence[Mapping[str, An
     ):
         axes.plot(done, [float(row[column]) for row in rows], line, label=label)
     axes.set(ylabel="NashConv", yscale="log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(ticker.FuncFormatter(_sparse))
+
+
+def _sparse(value: float, _: Any) -> str:
+    """Labels at 2 and 5 times a power of ten: enough to read a logarithmic axis by."""
+    text = f"{value:.0e}"
+    return f"{value:g}" if text[0] in "25" else ""
 
 
 def _draw_returns(axes: Any, done: list[float], rows: Sequence[Mapping[str, Any]]) -> None:
