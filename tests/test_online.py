@@ -183,7 +183,7 @@ def test_200_steps_equal_the_slow_agent(options):
     "world",
     [
         pytest.param(catch.Catch(), marks=pytest.mark.slow),
-        cart_pole.CartPole(),
+        pytest.param(cart_pole.CartPole(), marks=pytest.mark.slow),
         pytest.param(cart_pole.CartPole(horizon=20), marks=pytest.mark.slow),
     ],
     ids=str,

@@ -33,10 +33,13 @@ def test_expected_tallies_make_exact_directions(name, weights):
     table = some_policy(tree)
     with jax.enable_x64(True):
         legal = jnp.asarray(tree.legal)
-        tally = self_play.expected_tally(arena, jnp.asarray(table), legal, weights)
+        expect = jax.jit(self_play.expected_tally, static_argnums=3)
+        tally = expect(arena, jnp.asarray(table), legal, weights)
         for learner, exploration in (("spg", 1.0), ("neurd", 0.0), ("neurd_cix", 0.1), ("neurd_cix", 1.0)):
             rule = learners.rule(learner, exploration)
-            add = jax.vmap(learners.summed_direction, in_axes=(None, 0, 0, 0, None))
+            add = jax.jit(
+                jax.vmap(learners.summed_direction, in_axes=(None, 0, 0, 0, None)), static_argnums=0
+            )
             found = add(rule, jnp.asarray(table), tally.returns, legal, rule.exploration(0))
             expected = exact.expected_direction(
                 tree, table, learner, exploration, weights=weights, baseline="value"

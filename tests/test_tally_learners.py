@@ -110,12 +110,13 @@ def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
         state = learner.init(key=jax.random.key(5))
         (parameters,) = state.parameters
         slow = one_by_one.init(parameters)
+        learn, learn_slowly = jax.jit(learner.update), jax.jit(one_by_one.update)
         for update in range(2):
             out = learner.outputs(state)
             table = np.asarray(jax.vmap(policy.probabilities)(out.logits, tree.legal))
-            state = learner.update(state, tally_of(visits, table.shape), jnp.asarray(update))
+            state = learn(state, tally_of(visits, table.shape), jnp.asarray(update))
             decided = decisions_of(tree, visits, table, np.asarray(out.value), features)
-            slow, _ = one_by_one.update(slow, decided)
+            slow, _ = learn_slowly(slow, decided)
             for mine, theirs in zip(
                 jax.tree.leaves((state.parameters[0], state.magnets[0])),
                 jax.tree.leaves((slow.parameters, slow.magnet)),
@@ -203,8 +204,9 @@ def test_networks_of_separate_seats_learn_from_their_own_decisions():
         state = learner.init(key=jax.random.key(0))
         tally = tally_of(visits, tree.legal.shape)
         tally = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tally)
+        learn = jax.jit(learner.update)
         for update in range(2):
-            new = learner.update(state, tally, jnp.asarray(update))
+            new = learn(state, tally, jnp.asarray(update))
             for seat in range(2):
                 pairs = zip(
                     jax.tree.leaves(state.parameters[seat]),

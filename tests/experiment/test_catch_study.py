@@ -28,6 +28,7 @@ def test_a_uniform_policy_misses_four_balls_of_five():
     assert (found["value_mean"], found["value_spread"], found["value_correlation"]) == (-2.0, 0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_constant_action_catches_one_column():
     """Always left: the paddle waits in the leftmost column, and only that ball is caught."""
     found = catch_study.inspect(parameters([50.0, 0.0, 0.0]), (6, 6))

@@ -26,6 +26,7 @@ def _is_key(leaf):
     return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "game", ["liars_dice(numdice=2)", pytest.param("phantom_ttt", marks=pytest.mark.slow)]
 )
@@ -66,6 +67,7 @@ def test_another_seed_is_another_run():
     assert not np.array_equal(first["actor"]["w"], second["actor"]["w"])
 
 
+@pytest.mark.slow
 def test_separate_parameters_of_a_seat_that_does_not_learn_stay():
     config = dataclasses.replace(SMALL, separate=True)
     trainer = live.trainer("liars_dice(numdice=2)", config, seat=0, opponent=None)
@@ -92,7 +94,9 @@ def test_only_the_learning_seat_is_learnt_from():
     assert int(after.decisions) == 16
 
 
-@pytest.mark.parametrize(("learner", "baseline"), [("spg", "critic"), ("neurd", "none")])
+@pytest.mark.parametrize(
+    ("learner", "baseline"), [("spg", "critic"), pytest.param("neurd", "none", marks=pytest.mark.slow)]
+)
 def test_every_learner_stays_finite(learner, baseline):
     config = dataclasses.replace(SMALL, learner=learner, baseline=baseline, threshold=2.0)
     trainer = live.trainer("leduc_poker", config)
@@ -125,6 +129,7 @@ def test_simultaneous_moves_are_asked_in_turns():
         policy.action_probabilities(joint, 0)
 
 
+@pytest.mark.slow
 def test_kuhn_poker_comes_near_equilibrium():
     """300 updates of 256 episodes; exact NashConv. Uniform has 0.917, and no pure pair below 1 / 3."""
     config = live.Config(torso=(32,), magnet_strength=0.2)

@@ -78,6 +78,7 @@ def test_wrong_matches(kuhn):
         matches.best_response_bound(kuhn, None, num_updates=0, num_episodes=10)
 
 
+@pytest.mark.slow
 def test_bound_is_below_nash_conv_and_most_of_it(kuhn):
     """Uniform in Kuhn poker has NashConv 11/12. 4,000 episodes for each mean; 5 standard errors above."""
     config = live.Config(batch_episodes=128, slots=128, torso=(16,), learning_rate=0.02, magnet_strength=0.0)

@@ -33,6 +33,7 @@ def run(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_curves_are_drawn(run, tmp_path):
     picture = tmp_path / "curves.png"
     file = run / "metrics.csv"
