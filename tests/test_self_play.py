@@ -7,7 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import averaging, exact, learners, openspiel, policy, rollout, self_play, tally_learners
+from pohp_neurd import (
+    averaging,
+    exact,
+    learners,
+    openspiel,
+    policy,
+    rollout,
+    self_play,
+    tally_learners,
+    tree_builder,
+)
+from pohp_neurd import tree as trees
 
 SHIFTED = "kuhn_poker(players=3)"
 
@@ -159,8 +170,13 @@ def test_divergence_names_its_first_update():
         assert int(loop.advance(arena, state, np.int32(8), jax.random.key(1)).diverged) == 3
 
 
-def trained(name, updates, *, rule=None, step_size=0.5, **options):
-    tree, seats, arena = arena_of(name)
+def trained(name, updates, **options):
+    return trained_on(arena_of(name)[0], updates, **options)
+
+
+def trained_on(tree, updates, *, rule=None, step_size=0.5, **options):
+    seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
+    arena = self_play.arena_of(tree)
     loop = loop_for(seats, rule or learners.neurd_cix(0.1), step_size=step_size, num_episodes=256, **options)
     with jax.enable_x64(True):
         state = loop.init(arena, key=jax.random.key(0))
@@ -175,8 +191,28 @@ def test_prisoners_defect():
     assert exact.nash_conv(tree, current.astype(np.float64)) < 0.5  # NashConv of uniform play is 5
 
 
-def test_three_players_and_seats_without_a_turn_learn():
-    """In 3-player Kuhn poker many episodes end before some player's second turn, and NashConv falls."""
+def test_an_agent_that_often_has_no_turn_learns():
+    """Agent 0 stops for 1, or goes on to agent 1, who shares (2, 1) or takes (0, 2): so it learns to stop."""
+    ends = {"s": (1.0, 0.0), "gs": (2.0, 1.0), "gt": (0.0, 2.0)}
+
+    def describe(node):
+        if node in ends:
+            return tree_builder.Node(trees.TERMINAL, ends[node])
+        return tree_builder.Node(len(node), (0.0, 0.0), information_state=node, actions=(0, 1))
+
+    tree = tree_builder.grow(
+        "",
+        describe,
+        lambda node, action: node + ("sg" if not node else "st")[action],
+        num_agents=2,
+        num_actions=2,
+    )
+    _, current, _ = trained_on(tree, 400)
+    assert current[0, 0] > 0.9
+    assert current[1, 1] > 0.9
+
+
+def test_three_players_learn():
     tree, _, average = trained(SHIFTED, 1_500, step_size=2.0)
     assert exact.nash_conv(tree, exact.uniform(tree)) == pytest.approx(2.0625)
     assert exact.nash_conv(tree, average) < 0.5
