@@ -143,6 +143,15 @@ def counterfactual_values(
     return sweep(form, gained, agent, mean, illegal=0.0)
 
 
+def counterfactual_table(form: sequence_form.SequenceForm, acting: Profile) -> Float[Array, "S A"]:
+    """The counterfactual action values of all agents, as a table."""
+    values = []
+    for agent, plan in enumerate(acting.plans):
+        found = counterfactual_values(form, acting, rewards(form, acting, agent), agent)
+        values.append(flat(found.action_values, plan.dtype))
+    return table(form, values)
+
+
 def expected_return(
     form: sequence_form.SequenceForm, acting: Profile, gained: Rewards, agent: int
 ) -> Float[Array, ""]:

@@ -287,12 +287,7 @@ def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> tup
 @jax.jit
 def _counterfactual(form: sequence_form.SequenceForm, policy: Array) -> Array:
     acting = evaluation.profile(form, evaluation.slots(form, policy))
-    slots = []
-    for agent in range(len(form.agents)):
-        gained = evaluation.rewards(form, acting, agent)
-        values = evaluation.counterfactual_values(form, acting, gained, agent).action_values
-        slots.append(evaluation.flat(values, policy.dtype))
-    return evaluation.table(form, slots)
+    return evaluation.counterfactual_table(form, acting)
 
 
 def _final_returns(tree: trees.Tree) -> Float[np.ndarray, "Z P"]:

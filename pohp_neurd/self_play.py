@@ -164,12 +164,7 @@ def expected_tally(
     table = jnp.where(legal, jnp.maximum(table, limits.tiny / limits.eps), 0.0)
     form = arena.form
     acting = evaluation.profile(form, evaluation.slots(form, table))
-    values = []
-    for agent in range(len(acting.plans)):
-        gained = evaluation.rewards(form, acting, agent)
-        found = evaluation.counterfactual_values(form, acting, gained, agent).action_values
-        values.append(evaluation.flat(found, table.dtype))
-    action_values = evaluation.table(form, values)
+    action_values = evaluation.counterfactual_table(form, acting)
     advantages = action_values - jnp.sum(table * action_values, axis=1, keepdims=True)
     reach = evaluation.counterfactual_reach(arena.arrivals, acting)[:, None]
     share = table

@@ -12,12 +12,12 @@ Topics = Mapping[str, Mapping[str, str]]
 """Topic -> flag -> what it means."""
 
 
-def define(defaults: Any, topics: Topics) -> None:
+def define(config_class: type, topics: Topics) -> None:
     """A flag for every name in `topics`, with the type and default that the config's field has."""
-    kinds = {field.name: str(field.type) for field in dataclasses.fields(defaults)}
+    kinds = {field.name: str(field.type) for field in dataclasses.fields(config_class)}
     for names in topics.values():
         for name, meaning in names.items():
-            kind, default = kinds[name], getattr(defaults, name)
+            kind, default = kinds[name], getattr(config_class, name)
             if "tuple" in kind:
                 flags.DEFINE_list(name, [str(value) for value in default], meaning)
             elif "bool" in kind:

@@ -9,7 +9,6 @@ NashConv and head-to-head returns are exact wherever the game compiles. In large
 Ends with one line of JSON.
 """
 
-import dataclasses
 import json
 
 import command_line
@@ -31,15 +30,7 @@ TOPICS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class _Defaults(judgement.Config):
-    """The defaults alone: a checkpoint must be named."""
-
-    def __post_init__(self) -> None:
-        pass
-
-
-command_line.define(_Defaults(), TOPICS)
+command_line.define(judgement.Config, TOPICS)
 
 
 def main(_: list[str]) -> None:

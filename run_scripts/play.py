@@ -33,7 +33,7 @@ class Config:
     seed: int = 0
 
 
-command_line.define(Config(), TOPICS)
+command_line.define(Config, TOPICS)
 
 
 def main(_: list[str]) -> None:

@@ -81,10 +81,10 @@ _DEPENDS = {
 } | {
     "episodes": "10 million (tabular), 60 million (neural), 200 thousand (live)",
     "iterations": "50,000 (tabular), 5,000 (neural)",
-    "eval_every": "a fiftieth of the run",
+    "eval_every": "a thirtieth of the run",
 }
 
-command_line.define(game_config.Config(), TOPICS)
+command_line.define(game_config.Config, TOPICS)
 _OUTPUT = flags.DEFINE_string("output_dir", "runs/game", _OWN["The run"]["output_dir"])
 for _name in ("resume", "overwrite", "tensorboard"):
     flags.DEFINE_bool(_name, False, _OWN["The run"][_name])

@@ -123,7 +123,7 @@ class Config:
     average_forgetting: float = 0.0
     """Fades what was before at every update: geometric weights. For networks, the rate of their average."""
     eval_every: int | None = None
-    """Episodes (sampled) or iterations (expected) between two evaluations; by default a fiftieth."""
+    """Episodes (sampled) or iterations (expected) between two evaluations; by default a thirtieth."""
     checkpoint_every: int = 10
     """Evaluations between two checkpoints."""
     max_histories: int = 2_000_000
@@ -192,7 +192,7 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
         filled["batch_size"] = max(_TABLE["batch_size"], 2 ** (table_size // 20).bit_length())
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None:
-        config = dataclasses.replace(config, eval_every=max(1, config.budget // 50))
+        config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
     return config
 
 

@@ -39,7 +39,7 @@ def test_a_resolved_config_leaves_nothing_open_and_keeps_what_was_said(kind):
     assert {name for name, value in said.items() if value is None} == unused
     assert config.step_size == 0.125
     assert config.play == play
-    assert config.eval_every == config.budget // 50
+    assert config.eval_every == config.budget // 30
 
 
 def test_a_run_that_cools_ends_at_a_step_of_zero():
