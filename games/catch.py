@@ -76,26 +76,30 @@ class Fall(NamedTuple):
     missed: Bool[Array, ""]
     """Whether the step that led here let a ball fall."""
     time: Int[Array, ""]
-    """Decisions so far; stays 0 in the continuing form, which never asks."""
+    """Decisions so far; stays 0 where nothing depends on it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Catch:
     """The process: continuing, as in the paper, or over after `horizon` decisions.
 
-    With a horizon of rows − 1 an episode is one ball, as in bsuite.
+    With a horizon of rows − 1 an episode is one ball, as in bsuite. With `swap_every`, left and right change
+    their meanings after so many decisions, and again after as many more; no observation tells of it.
     """
 
     rows: int = 10
     columns: int = 5
     horizon: int | None = None
+    swap_every: int | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("rows", 2), ("columns", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, but is {getattr(self, name)}.")
-        if self.horizon is not None and self.horizon < 1:
-            raise ValueError(f"horizon must be at least 1, or None, but is {self.horizon}.")
+        for name in ("horizon", "swap_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, or None, but is {value}.")
 
     @property
     def spec(self) -> process.Spec:
@@ -130,13 +134,16 @@ class Catch:
 
     def apply(self, history: Fall, action: types.Action, *, key: types.Key) -> Fall:
         """The board a step later; where the ball has landed, the next one is already dropped."""
-        board = advance(history.board, jnp.asarray(action, jnp.int32), self.columns)
+        action = jnp.asarray(action, jnp.int32)
+        if self.swap_every is not None:
+            action = jnp.where(history.time // self.swap_every % 2 == 1, RIGHT - action, action)
+        board = advance(history.board, action, self.columns)
         missed = is_missed(board, self.rows)
         fresh = drop(self._column(key), self.columns)
         landed = has_landed(board, self.rows)
         board = jax.tree.map(lambda new, old: jnp.where(landed, new, old), fresh, board)
         if self.horizon is None:
-            return Fall(board, missed, history.time)
+            return Fall(board, missed, history.time if self.swap_every is None else history.time + 1)
         following = Fall(board, missed, history.time + 1)
         ended = self.continuation(history) == 0
         return jax.tree.map(lambda old, new: jnp.where(ended, old, new), history, following)

@@ -118,15 +118,16 @@ def neurd_cix_summed(
     return jnp.where(legal, estimates - jnp.sum(probabilities * estimates), 0.0)
 
 
-def decaying(value: float, *, power: float, start: float) -> types.Schedule:
-    """`value` / (1 + t / start)^power at update t = 0, 1, …: constant at power 0.
+def decaying(value: types.Scalar, *, power: float, start: float) -> types.Schedule:
+    """`value` / (1 + t / start)^power at update t = 0, 1, …: constant at power 0; as precise as `value`.
 
     >>> float(decaying(2.0, power=0.5, start=10.0)(30))
     1.0
     """
     checks.non_negative("power", power)
     checks.positive("start", start)
-    return lambda count: value * (1.0 + jnp.asarray(count, jnp.float32) / start) ** -power
+    kind = getattr(value, "dtype", jnp.float32)
+    return lambda count: value * (1.0 + jnp.asarray(count, kind) / start) ** -power
 
 
 def constant(value: float) -> types.Schedule:

@@ -32,7 +32,7 @@ def paper_agent(
     """
     checks.in_unit_interval("exploration", exploration)
     spec = world.spec
-    rule = learners.rule(options.learner, lambda count: exploration)
+    rule = learners.rule(options.learner, _schedule(exploration, options))
     adam = actor_critic.Adam(learning_rate, options.decay, options.epsilon)
     if is_sparse(world, options):
         body = actor_critic.sparse(
@@ -50,6 +50,12 @@ def paper_agent(
             model, rule, adam, common_mode=options.common_mode, critic_cost=options.critic_cost
         )
     return online.agent(body, options)
+
+
+def _schedule(exploration: types.Scalar, options: online.Options) -> types.Schedule:
+    if not options.exploration_decay:
+        return lambda count: exploration
+    return learners.decaying(exploration, power=options.exploration_decay, start=float(options.decay_start))
 
 
 def is_sparse(world: process.Process, options: online.Options) -> bool:

@@ -47,6 +47,9 @@ class Options:
     """Adam's β2."""
     epsilon: float = 1e-8
     """Adam's ε."""
+    exploration_decay: float = 0.0
+    """p of the factor (1 + t / decay_start)^-p on the exploration at update t; 0 leaves it constant."""
+    decay_start: int = 1_000
 
     def __post_init__(self) -> None:
         checks.one_of("learner", self.learner, ("spg", "neurd", "neurd_cix"))
@@ -60,8 +63,10 @@ class Options:
         checks.non_negative("critic_cost", self.critic_cost)
         checks.in_unit_interval("decay", self.decay)
         checks.positive("epsilon", self.epsilon)
-        if self.window < 1:
-            raise ValueError(f"window must be at least 1, but is {self.window}.")
+        checks.non_negative("exploration_decay", self.exploration_decay)
+        for name in ("window", "decay_start"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
 
 
 class Window(NamedTuple):

@@ -15,7 +15,7 @@ import sys
 import command_line
 from absl import flags
 
-from pohp_neurd.experiment import game_config, game_run
+from pohp_neurd.experiment import divergence, game_config, game_run
 
 TOPICS = {
     "What is trained": {
@@ -100,7 +100,7 @@ def main(_: list[str]) -> None:
     except game_run.Interrupted as stop:
         print(stop, file=sys.stderr)
         sys.exit(stop.exit_code)
-    except game_run.Diverged as error:
+    except divergence.Diverged as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     print(f"NashConv over time: {figures['curve']}")

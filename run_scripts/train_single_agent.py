@@ -11,7 +11,7 @@ import sys
 
 from absl import app, flags, logging
 
-from pohp_neurd.experiment import lanes, single_agent
+from pohp_neurd.experiment import divergence, lanes, single_agent
 
 _DEFAULTS = single_agent.Config()
 
@@ -38,6 +38,8 @@ _INTEGERS = {
     "interval": "Steps between two rows of metrics.csv.",
     "checkpoint_every": "Intervals between two checkpoints.",
     "horizon": "Decisions of an episode at most; by default the environment is continuing, as in the paper.",
+    "swap_every": "Of catch: steps after which left and right swap, and again; by default never.",
+    "decay_start": "See --exploration_decay; in updates.",
     "width": "Units of each hidden layer.",
 }
 for _name, (_field, _help) in _NUMBERS.items():
@@ -46,7 +48,12 @@ for _name, _help in _STRINGS.items():
     flags.DEFINE_string(_name, getattr(_DEFAULTS, _name), _help)
 for _name, _help in _INTEGERS.items():
     flags.DEFINE_integer(_name, getattr(_DEFAULTS, _name), _help)
-flags.DEFINE_float("epsilon", _DEFAULTS.epsilon, "Adam's ε.")
+_FLOATS = {
+    "epsilon": "Adam's ε.",
+    "exploration_decay": "p of exploration / (1 + t / decay_start)^p at update t; 0: constant.",
+}
+for _name, _help in _FLOATS.items():
+    flags.DEFINE_float(_name, getattr(_DEFAULTS, _name), _help)
 _OUTPUT = flags.DEFINE_string("output_dir", "runs/single_agent", "The folder of the run.")
 _RESUME = flags.DEFINE_bool("resume", False, "Go on with the run in --output_dir from its newest checkpoint.")
 _OVERWRITE = flags.DEFINE_bool("overwrite", False, "Throw away the run that is in --output_dir.")
@@ -58,7 +65,7 @@ def main(_: list[str]) -> None:
     logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
     values = flags.FLAGS
     try:
-        chosen = {name: values[name].value for name in (*_STRINGS, *_INTEGERS, "epsilon")}
+        chosen = {name: values[name].value for name in (*_STRINGS, *_INTEGERS, *_FLOATS)}
         for name, (field, _) in _NUMBERS.items():
             chosen[field] = tuple(map(float, values[name].value))
         config = single_agent.Config(**chosen)
@@ -69,6 +76,9 @@ def main(_: list[str]) -> None:
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
+    except divergence.Diverged as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
     print(json.dumps(figures))
 
 

@@ -80,6 +80,7 @@ class SlowAgent:
             direction = gain * (taken - self.softmax(logits, legal))
         else:
             exploration = 0.0 if o.learner == "neurd" else self.exploration
+            exploration = exploration / (1 + self.updates / o.decay_start) ** o.exploration_decay
             direction = gain / min(1.0, probability + exploration) * (taken - probability)
         direction = np.where(legal, direction, 0.0)
         if o.common_mode == "dropped":
@@ -180,21 +181,22 @@ def test_200_steps_equal_the_slow_agent(options):
 
 
 @pytest.mark.parametrize(
-    "world",
+    ("world", "decay"),
     [
-        pytest.param(catch.Catch(), marks=pytest.mark.slow),
-        pytest.param(cart_pole.CartPole(), marks=pytest.mark.slow),
-        pytest.param(cart_pole.CartPole(horizon=20), marks=pytest.mark.slow),
+        pytest.param(catch.Catch(), 0.0, marks=pytest.mark.slow),
+        (catch.Catch(swap_every=50), 0.7),
+        pytest.param(cart_pole.CartPole(), 0.0, marks=pytest.mark.slow),
+        pytest.param(cart_pole.CartPole(horizon=20), 0.0, marks=pytest.mark.slow),
     ],
     ids=str,
 )
-def test_200_steps_in_a_world_equal_the_slow_agent(world):
-    options = online.Options("neurd_cix", window=8)
+def test_200_steps_in_a_world_equal_the_slow_agent(world, decay):
+    options = online.Options("neurd_cix", window=8, exploration_decay=decay, decay_start=10)
     torso, learning_rate, exploration = (16, 16), 1e-3, 0.3
     with jax.enable_x64(True):
         spec = world.spec
         agent = lifetimes.paper_agent(
-            world, options, learning_rate=learning_rate, exploration=exploration, torso=torso
+            world, options, learning_rate=learning_rate, exploration=jnp.asarray(exploration), torso=torso
         )
         see = lifetimes.sight(world, options)
         key = jax.random.key(3)
@@ -298,6 +300,8 @@ def test_catch_is_learnt(learner, common_mode):
         ("learner", "reinforce", "learner must be one of spg, neurd, neurd_cix, but is 'reinforce'."),
         ("updated", "newest", "updated must be one of oldest, all, but is 'newest'."),
         ("window", 0, "window must be at least 1, but is 0."),
+        ("decay_start", 0, "decay_start must be at least 1, but is 0."),
+        ("exploration_decay", -1.0, "exploration_decay must be a finite number of at least 0, but is -1."),
         ("lambda_", 1.5, "lambda_ must lie in [0, 1], but is 1.5."),
         ("epsilon", 0.0, "epsilon must be a finite number above 0, but is 0."),
     ],

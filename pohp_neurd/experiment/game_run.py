@@ -9,7 +9,15 @@ from typing import Any
 import tqdm
 
 from pohp_neurd import checkpoint
-from pohp_neurd.experiment import event_file, game_config, game_trainer, interruption, records, run_folder
+from pohp_neurd.experiment import (
+    divergence,
+    event_file,
+    game_config,
+    game_trainer,
+    interruption,
+    records,
+    run_folder,
+)
 from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.openspiel import saved
 
@@ -25,17 +33,6 @@ class Interrupted(Exception):
         name = signal.Signals(number).name
         super().__init__(f"Stopped by {name} after {updates:,} updates; go on with --resume in {path}.")
         self.exit_code = 128 + number
-
-
-class Diverged(Exception):
-    """A parameter is not finite any more."""
-
-    def __init__(self, update: int, saved: int | None) -> None:
-        kept = "there is no checkpoint yet" if saved is None else f"the checkpoint of update {saved} is good"
-        super().__init__(
-            f"Training diverged: a parameter was not finite after update {update + 1}; {kept}. "
-            "Try a smaller step_size."
-        )
 
 
 def run(
@@ -132,7 +129,10 @@ class _Progress:
             state = self._trainer.advance(state, piece)
             first = self._trainer.diverged(state)
             if first is not None:
-                raise Diverged(first, self._saved)
+                kept = None if self._saved is None else f"update {self._saved}"
+                raise divergence.Diverged(
+                    "a parameter", after=f"update {first + 1}", kept=kept, remedy="step_size"
+                )
             updates -= piece
             bar.update(piece * self._batch)
             number = self._asked()

@@ -17,7 +17,7 @@ import numpy as np
 import tqdm
 
 from pohp_neurd import checkpoint, checks, lifetimes, online, process
-from pohp_neurd.experiment import lanes, records, run_folder
+from pohp_neurd.experiment import divergence, lanes, records, run_folder
 from pohp_neurd.experiment.plot import learning_curve
 from pohp_neurd.games import cart_pole, catch
 
@@ -35,6 +35,11 @@ COLUMNS = (
     "learning_rate",
     "exploration",
     "seed",
+)
+
+_OPTIONS = (
+    *("learner", "updated", "baseline", "common_mode", "probability", "bootstrapped", "epsilon"),
+    *("exploration_decay", "decay_start"),
 )
 
 # Threads within an operation would make a step slower, and its rounding a matter of their number.
@@ -58,12 +63,17 @@ class Config:
     """Intervals between two checkpoints."""
     horizon: int | None = None
     """None: continuing, as in the paper. Otherwise the decisions of an episode at most."""
+    swap_every: int | None = None
+    """Of catch: steps after which left and right change their meanings, and again; None: never."""
     updated: str = "oldest"
     baseline: str = "critic"
     common_mode: str = "paper"
     probability: str = "acting"
     bootstrapped: str = "every"
     epsilon: float = 1e-8
+    exploration_decay: float = 0.0
+    """p of the factor (1 + t / decay_start)^-p on the exploration at update t."""
+    decay_start: int = 1_000
     width: int = 256
     """Units of each hidden layer."""
 
@@ -88,17 +98,18 @@ class Config:
             raise ValueError(
                 f"num_steps must be a multiple of interval, but {self.num_steps} is none of {self.interval}."
             )
-        self.world()  # checks the horizon
+        self.world()  # checks what is its own
 
     def options(self) -> online.Options:
         """The agent's options."""
-        names = ("learner", "updated", "baseline", "common_mode", "probability", "bootstrapped", "epsilon")
-        return online.Options(**{name: getattr(self, name) for name in names})
+        return online.Options(**{name: getattr(self, name) for name in _OPTIONS})
 
     def world(self) -> process.Process:
         """The environment."""
         if self.environment == "catch":
-            return catch.Catch(horizon=self.horizon)
+            return catch.Catch(horizon=self.horizon, swap_every=self.swap_every)
+        if self.swap_every is not None:
+            raise ValueError("swap_every is for environment=catch.")
         return cart_pole.CartPole(horizon=self.horizon)
 
     def runs(self) -> lifetimes.Runs:
@@ -159,6 +170,7 @@ def run(
                 results = list(work(advanced, parts))
                 parts = [lane for lane, _ in results]
                 totals = lanes.gather([part for _, part in results])
+                _check_finite(config, totals, index + 1, checkpoint.steps(folder.checkpoints))
                 rows += _rows(config, rows, totals, index + 1, time.perf_counter() - started)
                 bar.update(steps_each_round)
                 if (index + 1) % config.checkpoint_every == 0 or index + 1 == last:
@@ -211,14 +223,21 @@ Lane = tuple[lifetimes.Runs, Any]
 def advance(config: Config, lane: Lane) -> tuple[Lane, lifetimes.Totals | None]:
     """The lane an interval later with its totals; where its lives had not begun, the lane as they begin."""
     runs, lives = lane
-    begin, live = _compiled(config)
+    begin, live = _compiled(_shared(config))
     if lives is None:
         return (runs, jax.device_get(begin(runs))), None
     lives, totals = jax.device_get(live(runs, lives))
     return (runs, lives), totals
 
 
-@functools.lru_cache(maxsize=1)
+def _shared(config: Config) -> Config:
+    """`config` but for its seeds, learning rates and explorations: these are data, and compile nothing."""
+    return dataclasses.replace(
+        config, seeds=1, first_seed=0, explorations=(1.0,), learning_rates=(1.0,), num_steps=config.interval
+    )
+
+
+@functools.lru_cache(maxsize=4)
 def _compiled(config: Config) -> tuple[Any, Any]:
     world, options, torso = config.world(), config.options(), (config.width, config.width)
 
@@ -231,6 +250,20 @@ def _compiled(config: Config) -> tuple[Any, Any]:
     return (
         jax.jit(begin, compiler_options=ONE_THREAD),
         jax.jit(live, donate_argnums=1, compiler_options=ONE_THREAD),
+    )
+
+
+def _check_finite(config: Config, totals: lifetimes.Totals, interval: int, saved: Sequence[int]) -> None:
+    """Raises Diverged if the critic of a run, which shares its torso with the policy, is not finite."""
+    lost = ~(np.isfinite(totals.squared_error) & np.isfinite(totals.entropy))
+    if not lost.any():
+        return
+    rate, exploration, seed = config.settings()[int(np.argmax(lost))]
+    raise divergence.Diverged(
+        f"a value of seed {seed} at learning rate {rate:g} and exploration {exploration:g}",
+        after=f"{interval * config.interval:,} steps",
+        kept=f"step {saved[-1]:,}" if saved else None,
+        remedy="learning_rate",
     )
 
 

@@ -18,7 +18,7 @@ import pytest
 from open_spiel.python.algorithms import evaluate_bots
 
 from pohp_neurd import checkpoint, exact, openspiel
-from pohp_neurd.experiment import game_config, game_run, game_trainer, records
+from pohp_neurd.experiment import divergence, game_config, game_run, game_trainer, records
 from pohp_neurd.openspiel import saved
 
 SMALL = game_config.Config(
@@ -149,7 +149,7 @@ def test_divergence_stops_with_the_update_and_keeps_the_last_good_checkpoint(tmp
 
     monkeypatch.setattr(game_trainer, "build", exploding)
     with pytest.raises(
-        game_run.Diverged, match="not finite after update 20; the checkpoint of update 16 is good"
+        divergence.Diverged, match="not finite after update 20; the checkpoint of update 16 is good"
     ):
         game_run.run(SMALL, tmp_path / "run")
     assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [16]
@@ -158,7 +158,7 @@ def test_divergence_stops_with_the_update_and_keeps_the_last_good_checkpoint(tmp
 def test_a_step_size_without_bounds_diverges_for_real(tmp_path):
     """A learning rate of 1e38 overflows float32 at once."""
     config = dataclasses.replace(NEURAL, step_size=1e38, optimizer="sgd", magnet_strength=1.0)
-    with pytest.raises(game_run.Diverged, match=r"not finite after update [1-4];"):
+    with pytest.raises(divergence.Diverged, match=r"not finite after update [1-4];"):
         game_run.run(config, tmp_path / "run")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pohp_neurd import checkpoint
-from pohp_neurd.experiment import lanes, single_agent
+from pohp_neurd.experiment import divergence, lanes, single_agent
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),
@@ -130,6 +130,7 @@ def test_another_configuration_is_not_resumed(finished):
         ("seeds", 0, "seeds must be at least 1, but is 0."),
         ("num_steps", 1_500, "num_steps must be a multiple of interval, but 1500 is none of 1000."),
         ("horizon", 0, "horizon must be at least 1, or None, but is 0."),
+        ("swap_every", 0, "swap_every must be at least 1, or None, but is 0."),
         ("epsilon", -1.0, "epsilon must be a finite number above 0, but is -1."),
         ("first_seed", -1, "first_seed must be a finite number of at least 0, but is -1."),
     ],
@@ -137,6 +138,28 @@ def test_another_configuration_is_not_resumed(finished):
 def test_wrong_configurations_are_refused(field, value, sentence):
     with pytest.raises(ValueError, match=sentence):
         single_agent.Config(**{field: value})
+
+
+def test_only_catch_swaps_its_actions():
+    with pytest.raises(ValueError, match="swap_every is for environment=catch"):
+        single_agent.Config(environment="cart_pole", swap_every=10)
+
+
+def test_a_run_that_diverges_says_so_and_keeps_its_last_checkpoint(tmp_path):
+    """A learning rate beyond reason, in a wider interval than the run needs to leave the numbers."""
+    config = dataclasses.replace(CONFIG, learning_rates=(1e30,), explorations=(1.0,), seeds=1)
+    with pytest.raises(
+        divergence.Diverged, match=r"a value of seed 0 at learning rate 1e\+30 .* was not finite"
+    ):
+        single_agent.run(config, tmp_path / "wild")
+    assert all(step < 240 for step in checkpoint.steps(tmp_path / "wild" / "checkpoints"))
+
+
+def test_seeds_rates_and_explorations_compile_nothing_new(finished, tmp_path, count_compilations):
+    other = dataclasses.replace(CONFIG, explorations=(0.3, 0.5), learning_rates=(0.01,), first_seed=5)
+    with count_compilations() as seen:
+        single_agent.run(other, tmp_path / "other")
+    assert seen.count == 0
 
 
 def test_cores_are_checked():

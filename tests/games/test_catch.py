@@ -11,7 +11,7 @@ from pohp_neurd import process
 
 WORLDS = [
     catch.Catch(),
-    catch.Catch(4, 3, horizon=7),
+    catch.Catch(4, 3, horizon=7, swap_every=3),
     *[
         pytest.param(world, marks=pytest.mark.slow)
         for world in (catch.Catch(4, 3), catch.Catch(2, 1), catch.Catch(horizon=9))
@@ -80,6 +80,25 @@ def test_the_process_follows_the_rules():
             assert (int(history.board.ball_row), int(history.board.paddle)) == (0, 2)
         else:
             assert jax.tree.map(int, history.board) == jax.tree.map(int, expected)
+
+
+def test_left_and_right_swap_after_every_few_decisions():
+    """The same as the plain world, played with the actions mirrored in every other stretch."""
+    plain, swapping = catch.Catch(), catch.Catch(swap_every=7)
+    step = jax.jit(lambda world, *rest, key: world.apply(*rest, key=key), static_argnums=0)
+    one, two = (world.initial(key=jax.random.key(0)) for world in (plain, swapping))
+    rng = np.random.default_rng(0)
+    for time in range(60):
+        action = int(rng.integers(3))
+        meant = 2 - action if time // 7 % 2 else action
+        key = jax.random.key(time)
+        one, two = (
+            step(plain, one, jnp.int32(meant), key=key),
+            step(swapping, two, jnp.int32(action), key=key),
+        )
+        assert jax.tree.map(int, one.board) == jax.tree.map(int, two.board)
+        assert bool(one.missed) == bool(two.missed)
+    assert int(two.time) == 60
 
 
 def _play(world, policy, num_steps, seed):
