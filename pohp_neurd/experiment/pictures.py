@@ -1,0 +1,138 @@
+"""Pictures from CSV files alone: what run_scripts/plot.py is asked for, read, narrowed and drawn."""
+
+import dataclasses
+import pathlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pohp_neurd import checks
+from pohp_neurd.experiment import table
+from pohp_neurd.experiment.plot import learning_curve, nash_conv, sensitivity
+from pohp_neurd.experiment.plot import series as looks
+
+KINDS = ("sensitivity", "learning_rates", "learning_curves", "nash_conv")
+
+_SERIES = {
+    "sensitivity": ("learner",),
+    "learning_rates": ("learner",),
+    "learning_curves": ("learner", "learning_rate", "exploration"),
+    "nash_conv": ("exploration",),
+}
+
+_FIGURES = frozenset(
+    [
+        "updates",
+        "episodes",
+        "steps",
+        "seconds",
+        "reward",
+        "total_reward",
+        "entropy",
+        "critic_error",
+        "nash_conv",
+        "nash_conv_average",
+        "return_against_uniform",
+        "half_width",
+    ]
+)
+"""Columns of metrics.csv that are no settings."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A picture that is asked for. Wrong values raise a ValueError here, before anything is read."""
+
+    kind: str
+    inputs: tuple[str, ...]
+    """Each [NAME=]FILE[@column=value,...]."""
+    output: str
+    title: str = ""
+    where: tuple[str, ...] = ()
+    """Conditions that all rows must meet."""
+    series: tuple[str, ...] | None = None
+    """Columns that make a line; by default the inputs' names if they have any, else those of the kind."""
+    panels: tuple[str, ...] = ()
+    reference: str | None = None
+    """Conditions that make a row one of the reference."""
+    value: str = "total_reward"
+    band: str = "interquartile"
+
+    def __post_init__(self) -> None:
+        checks.one_of("kind", self.kind, KINDS)
+        checks.one_of("band", self.band, nash_conv.BANDS)
+        if not self.inputs:
+            raise ValueError("there is nothing to draw: give at least one input.")
+        if not self.output:
+            raise ValueError("output must name the picture, but is empty.")
+        if self.panels and self.kind not in ("sensitivity", "learning_rates"):
+            raise ValueError(f"panels are for sensitivity and learning_rates, but kind is {self.kind}.")
+        if self.reference and self.kind != "sensitivity":
+            raise ValueError(f"a reference is for sensitivity, but kind is {self.kind}.")
+
+
+def draw(config: Config) -> None:
+    """Draws what `config` asks for."""
+    rows: list[table.Row] = [row for text in config.inputs for row in read(text)]
+    for text in config.where:
+        rows = table.select(rows, table.conditions(text))
+    reference: list[table.Row] = []
+    if config.reference:
+        wanted = table.conditions(config.reference)
+        reference = table.select(rows, wanted)
+        rows = [row for row in rows if not all(row[name] == wanted[name] for name in wanted)]
+        if not rows:
+            raise ValueError(f"all rows have {config.reference}: nothing is left to compare with them.")
+    series = _series(config, rows)
+    pathlib.Path(config.output).parent.mkdir(parents=True, exist_ok=True)
+    if config.kind == "nash_conv":
+        nash_conv.compare(config.output, rows, series=series, band=config.band, title=config.title)
+    elif config.kind == "learning_curves":
+        table.require(rows, ["steps", "seed", "reward"])
+        runs = {looks.name(series, setting): here for setting, here in table.groups(rows, series).items()}
+        learning_curve.compare(config.output, runs, title=config.title)
+    else:
+        chosen: dict[str, Any] = {"value": config.value, "series": series}
+        chosen |= {"panels": config.panels, "title": config.title}
+        if config.kind == "sensitivity":
+            sensitivity.exploration(config.output, last(rows), reference=last(reference), **chosen)
+        else:
+            sensitivity.learning_rate(config.output, last(rows), **chosen)
+
+
+def read(text: str) -> list[dict[str, Any]]:
+    """The rows of [NAME=]FILE[@column=value,...], with NAME in the column `input`."""
+    narrowed = re.fullmatch(r"(.*)@(\w+=.*)", text)
+    source, wanted = narrowed.groups() if narrowed else (text, "")
+    name, path = "", source
+    # Files may have a = in their names as well: what exists decides.
+    for place in (match.start() for match in re.finditer("=", source)):
+        if not pathlib.Path(path).exists():
+            name, path = source[:place], source[place + 1 :]
+    rows = table.select(table.read(path), table.conditions(wanted) if wanted else {})
+    return [{**row, "input": name} if name else dict(row) for row in rows]
+
+
+def last(rows: Sequence[table.Row]) -> list[table.Row]:
+    """The last row of each run, where `rows` are whole learning curves; rows of final figures as they are."""
+    runs: dict[tuple[Any, ...], table.Row] = {}
+    for row in rows:
+        # What is no figure says which run it is. An unknown figure keeps rows apart: they are then refused.
+        run = tuple((name, content) for name, content in row.items() if name not in _FIGURES)
+        if run not in runs or row.get("steps", 0) >= runs[run].get("steps", 0):
+            runs[run] = row
+    return list(runs.values())
+
+
+def _series(config: Config, rows: Sequence[table.Row]) -> tuple[str, ...]:
+    if config.series is not None:
+        table.require(rows, config.series)
+        return config.series
+    named = ["input" in row for row in rows]
+    if all(named):
+        return ("input",)
+    if any(named):
+        raise ValueError("either all inputs must have names or none, but some have.")
+    known = tuple(name for name in _SERIES[config.kind] if all(name in row for row in rows))
+    # A legend need not say what is the same for all.
+    return tuple(name for name in known if len({row[name] for row in rows}) > 1) or known[:1]

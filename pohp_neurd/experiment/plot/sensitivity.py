@@ -1,0 +1,140 @@
+"""Accumulated reward over explorations, which is the paper's figure, and over learning rates."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pohp_neurd.experiment import records, summary, table
+from pohp_neurd.experiment.plot import series as looks
+from pohp_neurd.experiment.plot import style
+
+_LABELS = {
+    "total_reward": "accumulated reward",
+    "nash_conv": "NashConv, current policy",
+    "nash_conv_average": "NashConv, average policy",
+}
+_SPREAD = 0.13
+"""Half the width over which a setting's dots are spread, in units of the distance between two settings."""
+
+
+def exploration(
+    path: records.Path,
+    rows: Sequence[table.Row],
+    *,
+    reference: Sequence[table.Row] = (),
+    value: str = "total_reward",
+    series: Sequence[str] = ("learner",),
+    panels: Sequence[str] = (),
+    title: str = "",
+) -> None:
+    """Draws `value` over exploration: each run a dot, their mean a line; `panels` side by side.
+
+    Of `reference`, which has no exploration, a dashed line is the mean, and shading goes from best to worst.
+    """
+    _draw(path, rows, "exploration", reference, value, series, panels, title)
+
+
+def learning_rate(
+    path: records.Path,
+    rows: Sequence[table.Row],
+    *,
+    value: str = "total_reward",
+    series: Sequence[str] = ("learner",),
+    panels: Sequence[str] = (),
+    title: str = "",
+) -> None:
+    """Draws `value` over the learning rate, on a logarithmic axis: each run a dot, their mean a line."""
+    _draw(path, rows, "learning_rate", (), value, series, panels, title)
+
+
+def _draw(
+    path: records.Path,
+    rows: Sequence[table.Row],
+    x: str,
+    reference: Sequence[table.Row],
+    value: str,
+    series: Sequence[str],
+    panels: Sequence[str],
+    title: str,
+) -> None:
+    known = [name for name in series if any(name in row for row in rows)]
+    ids = ["seed"] if all("seed" in row for row in (*rows, *reference)) else []
+    table.require(rows, [x, value])
+    if ids:
+        table.check_distinct(rows, [*panels, *known, x, *ids])
+        table.check_distinct(reference, [*panels, *ids])
+    parts = table.groups(rows, panels)
+    beside = table.groups(reference, panels)
+    # Over all panels, so that a setting looks the same in each of them.
+    places = {setting: looks.look(index) for index, setting in enumerate(table.groups(rows, known))}
+    with style.picture(path, width=max(6.0, 4.4 * len(parts)), height=4.2) as figure:
+        grid = figure.subplots(1, len(parts), squeeze=False)[0]
+        handles: dict[str, Any] = {}
+        for axes, (setting, here) in zip(grid, parts.items(), strict=True):
+            if setting in beside:
+                handles |= _reference(axes, beside[setting], value)
+            handles |= _lines(axes, here, x, value, known, places)
+            axes.set_title(looks.name(panels, setting), fontsize=10)
+            axes.set_xlabel(looks.readable(x))
+            axes.yaxis.set_major_formatter("{x:,.10g}")
+        grid[0].set_ylabel(_LABELS.get(value, looks.readable(value)))
+        figure.suptitle(title, fontsize=10)
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2, fontsize=8)
+
+
+def _lines(
+    axes: Any,
+    rows: Sequence[table.Row],
+    x: str,
+    value: str,
+    series: Sequence[str],
+    places: Mapping[tuple[Any, ...], looks.Look],
+) -> dict[str, Any]:
+    """Draws every setting of `series`; their handles, by the text of the legend."""
+    ticks = sorted({row[x] for row in rows})
+    # Explorations have 0 among them, which a logarithmic axis has no place for, and 0.01 to 1, which a linear
+    # one crowds together: they stand at equal distances, in order. Rates are never 0.
+    logarithmic = x == "learning_rate"
+    positions = dict(zip(ticks, np.log10(ticks) if logarithmic else np.arange(len(ticks)), strict=True))
+    step = min(np.diff(list(positions.values())), default=1.0)
+    groups = table.groups(rows, series)
+    handles: dict[str, Any] = {}
+    for index, (setting, here) in enumerate(groups.items()):
+        look = places[setting]
+        # Several settings stand beside each other, not on top of each other.
+        shift = 3 * _SPREAD * step * (index - (len(groups) - 1) / 2) / len(groups) if len(groups) > 1 else 0.0
+        spread = _SPREAD * step / len(groups)
+        means, counts = [], set()
+        for (tick,), runs in table.groups(here, [x]).items():
+            values = summary.finite(runs, value, table.describe([*series, x], [*setting, tick]))
+            centre = positions[tick] + shift
+            dots = centre + np.linspace(-spread, spread, len(values)) if len(values) > 1 else [centre]
+            marks = axes.plot(
+                dots, values, look.marker, color=look.color, alpha=0.45, markersize=3.5, markeredgewidth=0
+            )
+            means.append((centre, values.mean()))
+            counts.add(len(values))
+        line = axes.plot(*zip(*means, strict=True), color=look.color, linestyle=look.linestyle, linewidth=1.8)
+        name = f"{looks.name(series, setting)}: " if series else ""
+        handles[f"{name}a run"] = marks[0]
+        handles[f"{name}mean of {_runs(counts)}"] = line[0]
+    axes.set_xticks(list(positions.values()), [np.format_float_positional(t, trim="-") for t in ticks])
+    if len(ticks) > 6:
+        axes.tick_params(axis="x", labelsize=8, rotation=45 if logarithmic else 0)
+    return handles
+
+
+def _reference(axes: Any, rows: Sequence[table.Row], value: str) -> dict[str, Any]:
+    values = summary.finite(rows, value, "the reference")
+    column = next((column for column in ("input", "learner") if column in rows[0]), None)
+    name = looks.name([column], [rows[0][column]]) if column else "reference"
+    band = axes.axhspan(values.min(), values.max(), color="grey", alpha=0.2, linewidth=0)
+    line = axes.axhline(values.mean(), color="black", linestyle=(0, (5, 3)), linewidth=1.4)
+    return {f"{name}: best to worst": band, f"{name}: mean of {_runs({len(values)})}": line}
+
+
+def _runs(counts: set[int]) -> str:
+    low, high = min(counts), max(counts)
+    number = f"{low}" if low == high else f"{low} to {high}"
+    return f"{number} run" if number == "1" else f"{number} runs"

@@ -1,0 +1,187 @@
+"""What the seeds of a setting come to: mean, median, interquartile mean, and how sure they are.
+
+Intervals are stratified percentile bootstraps (Agarwal et al. 2021, "Deep reinforcement learning at the edge
+of the statistical precipice"): runs are drawn with replacement within each stratum, such as an environment,
+and the statistic is of all that were drawn. With few runs they are too short: of n normal values, an
+interval of 95% for the mean holds the truth in 84% of the cases at n = 5, and in 93% at n = 20.
+"""
+
+import math
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pohp_neurd.experiment import table
+
+SMALLER_IS_BETTER = frozenset(
+    ("nash_conv", "nash_conv_average", "late_misses", "misses", "critic_error", "seconds")
+)
+"""Columns whose best value is the smallest; of all others it is the largest."""
+
+
+def interquartile_mean(values: np.ndarray) -> np.ndarray:
+    """The mean of the middle half along the last axis: a quarter, rounded down, is left out at each end."""
+    cut = values.shape[-1] // 4
+    return np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut].mean(axis=-1)
+
+
+_STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "mean": lambda values: values.mean(axis=-1),
+    "median": lambda values: np.median(values, axis=-1),
+    "iqm": interquartile_mean,
+}
+
+FIGURES = (
+    "runs",
+    "worst",
+    "best",
+    *(f"{name}{end}" for name in _STATISTICS for end in ("", "_low", "_high")),
+)
+"""The columns that `summarise` adds to those it groups by."""
+
+
+def summarise(
+    rows: Sequence[table.Row],
+    *,
+    by: Sequence[str],
+    value: str,
+    stratum: str | None = None,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """A row for each setting, that is each combination of the columns `by`: FIGURES of the column `value`.
+
+    Intervals are empty where a stratum has one run only, which says nothing about the spread. They depend on
+    `seed` and on the setting's own runs, but not on their order, nor on the other rows.
+    """
+    summaries = []
+    for setting, here in table.groups(rows, by).items():
+        strata = _strata(here, value, stratum, table.describe(by, setting))
+        values = np.concatenate(strata)
+        worst, best = float(values.min()), float(values.max())
+        if value in SMALLER_IS_BETTER:
+            worst, best = best, worst
+        row: dict[str, Any] = dict(zip(by, setting, strict=True))
+        row |= {"runs": len(values), "worst": worst, "best": best}
+        drawn = _resampled(strata, resamples, np.random.default_rng(seed))
+        for name, statistic in _STATISTICS.items():
+            row[name] = float(statistic(values))
+            low, high = ("", "") if drawn is None else _interval(statistic(drawn), confidence)
+            row |= {f"{name}_low": low, f"{name}_high": high}
+        summaries.append(row)
+    return summaries
+
+
+class Difference(NamedTuple):
+    """How much larger one setting's mean is than another's, with its interval if there is one."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+def difference(
+    rows_a: Sequence[table.Row],
+    rows_b: Sequence[table.Row],
+    value: str,
+    *,
+    stratum: str | None = None,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Difference:
+    """The mean of `value` in `rows_a` minus that in `rows_b`; the runs of the two are drawn independently.
+
+    Seeds are not paired: the same seed in two settings does not make their runs alike.
+    """
+    generator = np.random.default_rng(seed)
+    means, drawn = [], []
+    for name, rows in (("first", rows_a), ("second", rows_b)):
+        if not rows:
+            raise ValueError(f"a difference needs runs on both sides, but the {name} has none.")
+        strata = _strata(rows, value, stratum, f"the {name} side")
+        means.append(float(np.concatenate(strata).mean()))
+        drawn.append(_resampled(strata, resamples, generator))
+    mean = means[0] - means[1]
+    if drawn[0] is None or drawn[1] is None:
+        return Difference(mean, None, None)
+    return Difference(mean, *_interval(drawn[0].mean(axis=-1) - drawn[1].mean(axis=-1), confidence))
+
+
+def finite(rows: Sequence[table.Row], value: str, setting: str) -> np.ndarray:
+    """The column `value`, sorted; a ValueError that names the `setting` where it is no finite number."""
+    table.require(rows, [value])
+    for row in rows:
+        content = row[value]
+        if not isinstance(content, numbers.Real) or not math.isfinite(content):
+            raise ValueError(
+                f"{value} must be a finite number in every run, but is {content!r} in {setting}."
+            )
+    return np.sort([float(row[value]) for row in rows])
+
+
+def markdown(
+    rows: Sequence[table.Row], columns: Mapping[str, str] | Sequence[str] | None = None, digits: int = 4
+) -> str:
+    """A GitHub table of `rows`, with thousands separators; FIGURES have `digits` significant digits.
+
+    `columns` names the columns, or gives each heading a template: {"mean (worst)": "{mean} ({worst})"}.
+    Whole parts are never rounded away, and settings are given as they are.
+    """
+    if columns is None:
+        columns = list(rows[0]) if rows else []
+    templates = columns if isinstance(columns, Mapping) else {name: f"{{{name}}}" for name in columns}
+    lines = [_line(templates), "|" + "---|" * len(templates)]
+    for row in rows:
+        cells = {name: _text(content, digits if name in FIGURES else 6) for name, content in row.items()}
+        try:
+            lines.append(_line(template.format_map(cells) for template in templates.values()))
+        except KeyError as error:
+            raise ValueError(f"there is no column {error}; the columns are {', '.join(row)}.") from None
+    return "\n".join(lines) + "\n"
+
+
+def _strata(rows: Sequence[table.Row], value: str, stratum: str | None, setting: str) -> list[np.ndarray]:
+    """The values of each stratum; sorted like the strata, so nothing depends on the order of the rows."""
+    parts = table.groups(rows, [] if stratum is None else [stratum])
+    return [finite(parts[name], value, setting) for name in sorted(parts, key=repr)]
+
+
+def _resampled(
+    strata: Sequence[np.ndarray], resamples: int, generator: np.random.Generator
+) -> np.ndarray | None:
+    """Values drawn with replacement within each stratum, [resamples, runs]; None if one has a single run."""
+    if min(len(values) for values in strata) < 2:
+        return None
+    drawn = [values[generator.integers(len(values), size=(resamples, len(values)))] for values in strata]
+    return np.concatenate(drawn, axis=1)
+
+
+def _interval(statistics: np.ndarray, confidence: float) -> tuple[float, float]:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, but is {confidence}.")
+    low, high = np.quantile(statistics, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+def _line(cells: Any) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _text(content: Any, digits: int) -> str:
+    """A cell for people: −4,245 and 0.0126, and a dash for what is empty."""
+    if content == "":
+        return "–"
+    if isinstance(content, str | bool) or not isinstance(content, numbers.Real):
+        return str(content)
+    size = abs(float(content))
+    sign = "−" if content < 0 else ""
+    if 0 < size < 1e-6:
+        figure, power = f"{size:.{digits - 1}e}".split("e")
+        return f"{sign}{float(figure):g}e{int(power)}"
+    places = max(0, digits - 1 - math.floor(math.log10(size))) if size else 0
+    text = f"{size:,.{places}f}"
+    return sign + (text.rstrip("0").rstrip(".") if places else text)

@@ -1,0 +1,112 @@
+"""Rows of CSV files, as numbers and text: read, narrowed and grouped.
+
+A condition is a column and the value that it must have, written `exploration=0.1`.
+"""
+
+import csv
+import numbers
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pohp_neurd.experiment import records
+
+Row = Mapping[str, Any]
+
+
+def read(path: records.Path) -> list[dict[str, Any]]:
+    """The rows of a CSV file, numbers where a cell is one; a ValueError that names a file without any."""
+    try:
+        rows = records.read_csv(path)
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{path} must be a CSV file, but is none.") from None
+    if not rows:
+        raise ValueError(f"{path} has no rows.")
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():  # how csv says that a line is too long or too short
+            raise ValueError(f"line {number} of {path} has not as many cells as its header.")
+    return [{name: value(text) for name, text in row.items()} for row in rows]
+
+
+def value(text: str) -> Any:
+    """What a cell says: a whole number, a number, or its text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def require(rows: Sequence[Row], columns: Iterable[str]) -> None:
+    """Raises unless every row has all of `columns`."""
+    for name in columns:
+        for row in rows:
+            if name not in row:
+                raise ValueError(f"there is no column {name!r}; the columns are {', '.join(row)}.")
+
+
+def conditions(text: str) -> dict[str, Any]:
+    """The conditions in `text`, which has commas between them.
+
+    >>> conditions("environment=catch,exploration=0.1")
+    {'environment': 'catch', 'exploration': 0.1}
+    """
+    found = {}
+    # A comma inside brackets belongs to an OpenSpiel game's parameters.
+    for part in re.split(r",(?![^(]*\))", text):
+        name, sign, wanted = part.partition("=")
+        if not (name and sign):
+            raise ValueError(f"a condition is written column=value, but one is {part!r}.")
+        found[name] = value(wanted)
+    return found
+
+
+def select(rows: Sequence[Row], wanted: Mapping[str, Any]) -> list[Row]:
+    """The rows that meet all conditions; a ValueError that says what there is instead if none does."""
+    for name, content in wanted.items():
+        require(rows, [name])
+        known = list(dict.fromkeys(row[name] for row in rows))
+        rows = [row for row in rows if row[name] == content]
+        if not rows:
+            there = ", ".join(map(str, known[:12]))
+            raise ValueError(f"no row has {name}={content}; there {name} is one of: {there}.")
+    return list(rows)
+
+
+def groups(rows: Sequence[Row], by: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows by their values in the columns `by`.
+
+    A column that holds numbers only is in their order, another one in that of first appearance.
+    """
+    require(rows, by)
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in by), []).append(row)
+    places = []
+    for column in range(len(by)):
+        there = list(dict.fromkeys(setting[column] for setting in found))
+        if all(isinstance(content, numbers.Real) for content in there):
+            there.sort()
+        places.append({content: place for place, content in enumerate(there)})
+    order = sorted(found, key=lambda setting: [places[i][content] for i, content in enumerate(setting)])
+    return {setting: found[setting] for setting in order}
+
+
+def check_distinct(rows: Sequence[Row], by: Sequence[str]) -> None:
+    """Raises where two rows agree on all of `by`: then they are of settings that must not be mixed."""
+    for setting, same in groups(rows, by).items():
+        if len(same) > 1:
+            first, second = same[:2]
+            names = [name for name in first if name not in by and first[name] != second.get(name)]
+            raise ValueError(
+                f"there are {len(same)} rows with {describe(by, setting)}, but one is needed: choose among "
+                f"the settings by conditions; these rows differ in {', '.join(names) or 'nothing'}."
+            )
+
+
+def describe(by: Sequence[str], setting: Sequence[Any]) -> str:
+    """A setting in words, as `learner=spg, exploration=0.1`."""
+    return ", ".join(f"{name}={content}" for name, content in zip(by, setting, strict=True)) or "all rows"
