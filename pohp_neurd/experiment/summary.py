@@ -24,7 +24,8 @@ SMALLER_IS_BETTER = frozenset(
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
     """The mean of the middle half along the last axis: a quarter, rounded down, is left out at each end."""
     cut = values.shape[-1] // 4
-    return np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut].mean(axis=-1)
+    middle = np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut]
+    return np.asarray(middle.mean(axis=-1))
 
 
 _STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {

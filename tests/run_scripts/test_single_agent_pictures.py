@@ -33,31 +33,6 @@ def run(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
-def test_curves_are_drawn(run, tmp_path):
-    picture = tmp_path / "curves.png"
-    file = run / "metrics.csv"
-    call("plot_learning_curves", [f"--output={picture}", "--title=Catch", f"zero={file}@0", f"one={file}@1"])
-    assert picture.stat().st_size > 10_000
-
-
-@pytest.mark.parametrize(
-    ("argument", "sentence"),
-    [
-        ("just_a_file.csv", "runs are given as name=file, but one is 'just_a_file.csv'."),
-        ("a={file}@0.5", "has no rows."),
-        (None, "there is nothing to draw: give at least one name=file."),
-    ],
-)
-def test_wrong_arguments_get_one_sentence(run, tmp_path, capsys, argument, sentence):
-    given = [] if argument is None else [argument.format(file=run / "metrics.csv")]
-    with pytest.raises(SystemExit) as caught:
-        call("plot_learning_curves", [f"--output={tmp_path / 'x.png'}", *given])
-    assert caught.value.code == 2
-    assert sentence in capsys.readouterr().err
-    assert not (tmp_path / "x.png").exists()
-
-
 def test_a_run_is_studied(run, capsys):
     call("study_catch", [f"--run={run}"])
     lines = capsys.readouterr().out.splitlines()

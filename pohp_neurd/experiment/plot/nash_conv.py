@@ -59,7 +59,7 @@ def compare(
                 _draw_band(axes, complete, unit, column, band, look, name)
         for axes, label in zip(grid, _PANELS.values(), strict=True):
             axes.set_title(label, fontsize=10)
-            _logarithmic(axes)
+            logarithmic(axes)
             _time_axis(axes, unit)
         grid[0].set_ylabel("NashConv")
         figure.suptitle(title, fontsize=10)
@@ -123,10 +123,11 @@ def _draw_nash_conv(axes: Any, done: list[float], rows: Sequence[Mapping[str, An
     for (column, label), line in zip(_PANELS.items(), ("-", "--"), strict=True):
         axes.plot(done, [float(row[column]) for row in rows], line, label=label)
     axes.set(ylabel="NashConv")
-    _logarithmic(axes)
+    logarithmic(axes)
 
 
-def _logarithmic(axes: Any) -> None:
+def logarithmic(axes: Any) -> None:
+    """Makes the axis of NashConv logarithmic, with as many labels as it takes to read it."""
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter(ticker.FuncFormatter(_sparse))

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from pohp_neurd.experiment import records, summary, table
+from pohp_neurd.experiment.plot import nash_conv, style
 from pohp_neurd.experiment.plot import series as looks
-from pohp_neurd.experiment.plot import style
 
 _LABELS = {
     "total_reward": "accumulated reward",
     "nash_conv": "NashConv, current policy",
     "nash_conv_average": "NashConv, average policy",
 }
-_SPREAD = 0.13
+_SPREAD = 0.08
 """Half the width over which a setting's dots are spread, in units of the distance between two settings."""
 
 
@@ -77,7 +77,10 @@ def _draw(
             handles |= _lines(axes, here, x, value, known, places)
             axes.set_title(looks.name(panels, setting), fontsize=10)
             axes.set_xlabel(looks.readable(x))
-            axes.yaxis.set_major_formatter("{x:,.10g}")
+            if value.startswith("nash_conv"):
+                nash_conv.logarithmic(axes)
+            else:
+                axes.yaxis.set_major_formatter("{x:,.10g}")
         grid[0].set_ylabel(_LABELS.get(value, looks.readable(value)))
         figure.suptitle(title, fontsize=10)
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2, fontsize=8)
@@ -99,23 +102,24 @@ def _lines(
     positions = dict(zip(ticks, np.log10(ticks) if logarithmic else np.arange(len(ticks)), strict=True))
     step = min(np.diff(list(positions.values())), default=1.0)
     groups = table.groups(rows, series)
+    room = step * min(1.0, 4 / len(groups))
     handles: dict[str, Any] = {}
     for index, (setting, here) in enumerate(groups.items()):
         look = places[setting]
         # Several settings stand beside each other, not on top of each other.
-        shift = 3 * _SPREAD * step * (index - (len(groups) - 1) / 2) / len(groups) if len(groups) > 1 else 0.0
-        spread = _SPREAD * step / len(groups)
+        shift = 3 * _SPREAD * room * (index - (len(groups) - 1) / 2)
         means, counts = [], set()
         for (tick,), runs in table.groups(here, [x]).items():
             values = summary.finite(runs, value, table.describe([*series, x], [*setting, tick]))
             centre = positions[tick] + shift
-            dots = centre + np.linspace(-spread, spread, len(values)) if len(values) > 1 else [centre]
+            dots = centre + _SPREAD * room * _sideways(len(values))
             marks = axes.plot(
                 dots, values, look.marker, color=look.color, alpha=0.45, markersize=3.5, markeredgewidth=0
             )
             means.append((centre, values.mean()))
             counts.add(len(values))
-        line = axes.plot(*zip(*means, strict=True), color=look.color, linestyle=look.linestyle, linewidth=1.8)
+        edge: Any = {"markersize": 7, "markeredgecolor": "white", "linewidth": 1.8}
+        line = axes.plot(*zip(*means, strict=True), **look._asdict(), **edge)
         name = f"{looks.name(series, setting)}: " if series else ""
         handles[f"{name}a run"] = marks[0]
         handles[f"{name}mean of {_runs(counts)}"] = line[0]
@@ -123,6 +127,12 @@ def _lines(
     if len(ticks) > 6:
         axes.tick_params(axis="x", labelsize=8, rotation=45 if logarithmic else 0)
     return handles
+
+
+def _sideways(runs: int) -> np.ndarray:
+    """Places in [-1, 1] for runs in the order of their values: neighbours apart, and no trend."""
+    golden = (5**0.5 - 1) / 2
+    return 2 * ((np.arange(runs) + 1) * golden % 1) - 1 if runs > 1 else np.zeros(runs)
 
 
 def _reference(axes: Any, rows: Sequence[table.Row], value: str) -> dict[str, Any]:

@@ -1,0 +1,78 @@
+"""Rows of CSV files: read, narrowed, grouped."""
+
+import pytest
+
+from pohp_neurd.experiment import table
+
+ROWS = [
+    {"learner": "spg", "exploration": 10, "seed": 0},
+    {"learner": "neurd_cix", "exploration": 9, "seed": 0},
+    {"learner": "neurd_cix", "exploration": 10, "seed": 0},
+    {"learner": "spg", "exploration": 9, "seed": 0},
+]
+
+
+def test_cells_are_numbers_where_they_can_be(tmp_path):
+    file = tmp_path / "x.csv"
+    file.write_text("id,rate,seed,empty\nspg-3,3e-05,7,\n")
+    (row,) = table.read(file)
+    assert row == {"id": "spg-3", "rate": 3e-05, "seed": 7, "empty": ""}
+    assert isinstance(row["seed"], int)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"a,b\n", "has no rows"),
+        (b"", "has no rows"),
+        (b"a,b\n1,2\n1\n", "line 3 of .* has not as many cells as its header"),
+        (b"a,b\n1,2,3\n", "line 2 of .* has not as many cells as its header"),
+        (b"\x89PNG\r\n\x1a\n", "must be a CSV file, but is none"),
+    ],
+)
+def test_a_file_that_is_no_table_gets_a_sentence(tmp_path, content, sentence):
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        table.read(tmp_path / "x.csv")
+
+
+def test_a_file_that_is_not_there_gets_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match=r"there is no file .*x\.csv\."):
+        table.read(tmp_path / "x.csv")
+
+
+def test_numbers_are_in_their_order_and_names_in_that_of_appearance():
+    # As text, 10 would come before 9.
+    assert list(table.groups(ROWS, ["learner", "exploration"])) == [
+        ("spg", 9),
+        ("spg", 10),
+        ("neurd_cix", 9),
+        ("neurd_cix", 10),
+    ]
+    assert list(table.groups(ROWS, [])) == [()]
+
+
+def test_conditions_leave_the_parameters_of_games_whole():
+    game = "goofspiel(num_cards=4,imp_info=True)"
+    assert table.conditions(f"game={game},seed=1") == {"game": game, "seed": 1}
+    for wrong in ("seed", "=1", "seed=1,", ""):
+        with pytest.raises(ValueError, match="a condition is written column=value, but one is"):
+            table.conditions(wrong)
+
+
+def test_select_compares_numbers_as_numbers():
+    assert table.select(ROWS, table.conditions("exploration=10.0,learner=spg")) == [ROWS[0]]
+    assert table.select(ROWS, {}) == ROWS
+
+
+def test_what_is_not_there_is_told_with_what_is():
+    with pytest.raises(ValueError, match="no row has exploration=3; there exploration is one of: 10, 9"):
+        table.select(ROWS, {"exploration": 3})
+    with pytest.raises(ValueError, match="no column 'rate'; the columns are learner, exploration, seed"):
+        table.select(ROWS, {"rate": 3})
+
+
+def test_settings_that_would_be_mixed_are_named():
+    table.check_distinct(ROWS, ["learner", "exploration"])
+    with pytest.raises(ValueError, match=r"2 rows with exploration=9, .* these rows differ in learner"):
+        table.check_distinct(ROWS, ["exploration"])
