@@ -1,5 +1,6 @@
 """Self-play in a game behind one small interface, whether the game is compiled or played live."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -47,27 +48,37 @@ class Counted(NamedTuple):
 
 def build(config: game_config.Config) -> tuple[game_config.Config, Trainer]:
     """The trainer of a config, and the config with nothing left open."""
-    tree = None if config.play == "live" else _compiled(config)
-    if tree is None:
-        config = game_config.resolved(config, "live")
-        return config, live_trainer(config)
-    config = game_config.resolved(config, "compiled", tree.legal.size)
-    return config, compiled_trainer(config, tree)
+    openspiel.load_game(config.game)  # a name that is none is told of as such, and not as a game too large
+    may_be_live = (config.policy, config.update) == ("neural", "sampled")
+    if config.play != "live":
+        try:
+            tree = _tree(config.game, config.max_histories)
+        except ValueError as error:
+            if config.play == "compiled" or not may_be_live:
+                raise ValueError(f"{error} Live play takes policy=neural and update=sampled.") from None
+        else:
+            config = game_config.resolved(config, "compiled", tree.legal.size)
+            return config, compiled_trainer(config)
+    config = game_config.resolved(config, "live")
+    return config, live_trainer(config)
 
 
-def _compiled(config: game_config.Config) -> trees.Tree | None:
-    game = openspiel.load_game(config.game)
-    may_be_live = config.play == "auto" and (config.policy, config.update) == ("neural", "sampled")
-    try:
-        return openspiel.compile_game(game, max_histories=config.max_histories)
-    except ValueError as error:
-        if may_be_live:
-            return None
-        raise ValueError(f"{error} Live play takes policy=neural and update=sampled.") from None
+@functools.lru_cache(maxsize=1)
+def _tree(game: str, max_histories: int) -> trees.Tree:
+    return openspiel.compile_game(openspiel.load_game(game), max_histories=max_histories)
 
 
-def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
-    """Self-play on a compiled game, with exact NashConv."""
+class _Parts(NamedTuple):
+    """What runs with different seeds share, so that the second compiles nothing."""
+
+    tree: trees.Tree
+    loop: self_play.Loop
+    arena: self_play.Arena
+
+
+@functools.lru_cache(maxsize=1)
+def _parts(config: game_config.Config) -> _Parts:
+    tree = _tree(config.game, config.max_histories)
     neural_policy = config.policy == "neural"
     seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
     learner = _network_learner(config, tree, seats) if neural_policy else _table_learner(config, seats)
@@ -82,7 +93,13 @@ def compiled_trainer(config: game_config.Config, tree: trees.Tree) -> Trainer:
         alternating=config.alternating,
         average=None if neural_policy else weights,
     )
-    arena = self_play.arena_of(tree)
+    return _Parts(tree, loop, self_play.arena_of(tree))
+
+
+def compiled_trainer(config: game_config.Config) -> Trainer:
+    """Self-play on a compiled game, with exact NashConv; `config` has nothing left open."""
+    tree, loop, arena = _parts(dataclasses.replace(config, seed=0))
+    neural_policy = config.policy == "neural"
     key = jax.random.key(config.seed)
     playing = jax.random.fold_in(key, 1)
 

@@ -1,0 +1,81 @@
+"""Grids of settings: every value of each flag with every value of the others, each with an id that lasts."""
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pohp_neurd import checks
+from pohp_neurd.experiment import jobs, records
+
+
+class Setting(NamedTuple):
+    """One run of a training script."""
+
+    script: str
+    flags: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The same for the same script and flags, in whatever order and spelling they were given."""
+        content = json.dumps([self.script, dict(sorted(self.flags.items()))])
+        return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
+class Grid(NamedTuple):
+    """The values of each flag, as text or as JSON has them."""
+
+    script: str
+    values: Mapping[str, Sequence[Any]]
+
+
+def parse(script: str, texts: Sequence[str]) -> Grid:
+    """A grid from texts such as `exploration=0,0.1,1` and `seed=0:20`, the numbers from 0 to 19."""
+    values: dict[str, list[str]] = {}
+    for text in texts:
+        name, found, listed = text.partition("=")
+        if not (name and found and listed):
+            raise ValueError(f"a sweep is written name=value,value,..., but one is {text!r}.")
+        if name in values:
+            raise ValueError(f"{name} is swept twice: give all its values at once.")
+        span = re.fullmatch(r"(\d+):(\d+)", listed)
+        if span:
+            values[name] = [str(number) for number in range(int(span[1]), int(span[2]))]
+        else:
+            # Not at commas in parentheses, which are part of a game's name.
+            values[name] = re.split(r",(?![^(]*\))", listed)
+    return Grid(script, values)
+
+
+def read(path: records.Path) -> list[Grid]:
+    """Grids from a JSON file: {"script": name, "sweep": {flag: [values]}}, or a list of such."""
+    content: Any = records.read_json(path)
+    found = []
+    for part in content if isinstance(content, list) else [content]:
+        if not isinstance(part, dict) or set(part) != {"script", "sweep"}:
+            raise ValueError(f'{path} must hold {{"script": ..., "sweep": ...}}, or a list of such.')
+        sweep = {name: value if isinstance(value, list) else [value] for name, value in part["sweep"].items()}
+        found.append(Grid(part["script"], sweep))
+    return found
+
+
+def settings(grids: Sequence[Grid]) -> list[Setting]:
+    """All settings of `grids`, checked one by one; the last flag's values change fastest."""
+    found: dict[str, Setting] = {}
+    for grid in grids:
+        checks.one_of("script", grid.script, tuple(jobs.JOBS))
+        for name, values in grid.values.items():
+            if not values:
+                raise ValueError(f"{name} must have at least one value, but has none.")
+        typed = [[jobs.typed(grid.script, name, v) for v in values] for name, values in grid.values.items()]
+        for combination in itertools.product(*typed):
+            setting = Setting(grid.script, dict(zip(grid.values, combination, strict=True)))
+            jobs.JOBS[grid.script].config(setting.flags)
+            found[setting.id] = setting
+    if not found:
+        raise ValueError("there is nothing to sweep: name at least one flag with its values.")
+    if len({setting.script for setting in found.values()}) > 1:
+        raise ValueError("the grids of one sweep must be of one script.")
+    return list(found.values())

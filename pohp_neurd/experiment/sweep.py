@@ -1,0 +1,210 @@
+"""A sweep: many settings of one training script in one folder, which can be killed and goes on.
+
+The folder has runs/ID, the folder of every run; outcomes/ID.json, written once a setting is finished; and
+results.csv, failures.csv and curves.csv, made from these two alone.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tqdm
+
+from pohp_neurd.experiment import grid, jobs, records
+
+Execute = Callable[[Sequence[grid.Setting], pathlib.Path], Iterator[tuple[grid.Setting, jobs.Outcome]]]
+"""(settings, the folder of their runs) -> each setting with its outcome, as they finish."""
+
+_RESERVE = 64 * 1024  # bytes kept free for the records of a full disk
+
+
+class Finished(NamedTuple):
+    """A setting that was run to its end, or failed."""
+
+    id: str
+    flags: Mapping[str, Any]
+    figures: Mapping[str, Any] | None
+    sentence: str
+
+
+def run(
+    settings: Sequence[grid.Setting], path: records.Path, execute: Execute, *, retry_failed: bool = False
+) -> list[Finished]:
+    """Runs what is not finished yet of `settings` in the folder `path`; what became of each of them.
+
+    A setting that fails does not stop the others. It is left as it is when the sweep goes on, unless
+    `retry_failed`. The folder may hold settings of other grids of the same script: the tables are of all.
+    """
+    folder = pathlib.Path(path)
+    with _locked(folder, settings[0].script):
+        known = {finished.id: finished for finished in read(folder)}
+        todo = [
+            setting
+            for setting in settings
+            if setting.id not in known or (retry_failed and known[setting.id].figures is None)
+        ]
+        bar = tqdm.tqdm(total=len(settings), initial=len(settings) - len(todo), unit="setting", disable=None)
+        with bar:
+            for setting, outcome in execute(todo, folder / "runs") if todo else ():
+                found = Finished(setting.id, setting.flags, outcome.figures, outcome.sentence)
+                known[setting.id] = found
+                _record(folder, found, outcome.seconds)
+                bar.update()
+                bar.set_postfix(failed=sum(each.figures is None for each in known.values()))
+        _with_room(folder, lambda: write_tables(folder, list(known.values())))
+    return [known[setting.id] for setting in settings]
+
+
+def read(path: records.Path) -> list[Finished]:
+    """What the folder of a sweep has on finished settings, in the order of their flags."""
+    found = []
+    for file in sorted((pathlib.Path(path) / "outcomes").glob("*.json")):
+        content = records.read_json(file)
+        found.append(Finished(*(content[name] for name in Finished._fields)))
+    return found
+
+
+def rows(finished: Sequence[Finished]) -> list[dict[str, Any]]:
+    """The table of those that did not fail: id, flags, figures."""
+    return [
+        {"id": each.id, **each.flags, **each.figures}
+        for each in _ordered(finished)
+        if each.figures is not None
+    ]
+
+
+def curves(path: records.Path, finished: Sequence[Finished]) -> list[dict[str, Any]]:
+    """The rows of metrics.csv of those that did not fail, with their flags in front, without the seconds."""
+    found = []
+    for each in _ordered(finished):
+        file = pathlib.Path(path) / "runs" / each.id / "metrics.csv"
+        if each.figures is None or not file.is_file():
+            continue
+        for row in records.read_csv(file):
+            own = {name: text for name, text in row.items() if name not in ("seconds", *each.flags)}
+            found.append({"id": each.id, **each.flags, **own})
+    return found
+
+
+def write_tables(path: records.Path, finished: Sequence[Finished]) -> None:
+    """Writes results.csv, curves.csv and, if anything failed, failures.csv."""
+    folder = pathlib.Path(path)
+    _write_table(folder / "results.csv", rows(finished))
+    _write_table(folder / "curves.csv", curves(folder, finished))
+    failed = [each for each in _ordered(finished) if each.figures is None]
+    if failed:
+        told = [{"id": each.id, **each.flags, "sentence": each.sentence} for each in failed]
+        _write_table(folder / "failures.csv", told)
+    else:
+        (folder / "failures.csv").unlink(missing_ok=True)
+
+
+def _write_table(path: pathlib.Path, table: Sequence[Mapping[str, Any]]) -> None:
+    # Grids may differ in their flags: where a setting has no value there is an empty cell.
+    columns = list(dict.fromkeys(name for row in table for name in row)) or ["id"]
+    records.write_csv(path, [{name: row.get(name, "") for name in columns} for row in table], columns)
+
+
+def _ordered(finished: Sequence[Finished]) -> list[Finished]:
+    """By the values of their flags: numbers as numbers, so that no order of running shows."""
+    names = sorted({name for each in finished for name in each.flags})
+
+    def place(each: Finished) -> list[tuple[int, float, str]]:
+        values = [each.flags.get(name) for name in names]
+        return [
+            (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
+            for value in values
+        ]
+
+    return sorted(finished, key=place)
+
+
+def _record(folder: pathlib.Path, found: Finished, seconds: float) -> None:
+    # Checkpoints are for going on: a finished run does not need them, and a failed one begins anew.
+    shutil.rmtree(folder / "runs" / found.id / "checkpoints", ignore_errors=True)
+    content = {**found._asdict(), "seconds": seconds}
+    _with_room(folder, lambda: records.write_json(folder / "outcomes" / f"{found.id}.json", content))
+
+
+def _with_room(folder: pathlib.Path, write: Callable[[], None]) -> None:
+    """Writes; on a full disk, once more in the place that was kept for this."""
+    try:
+        write()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        (folder / _RESERVED).unlink(missing_ok=True)
+        try:
+            write()
+        except OSError as again:
+            # What happened is lost on disk, but not on the screen; the next start runs this setting again.
+            print(f"Could not be recorded: {again.strerror}: {again.filename or folder}.", file=sys.stderr)
+
+
+_RESERVED = ".reserve"
+
+
+@contextlib.contextmanager
+def _locked(folder: pathlib.Path, script: str) -> Iterator[None]:
+    """The folder, made ready and for this process alone; the lock goes with the process, however it ends."""
+    try:
+        for part in ("runs", "outcomes", "logs"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+        lock = open(folder / "lock", "a+")  # noqa: SIM115 - it must stay open as long as the lock is held
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be written: {error.strerror}.") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise ValueError(
+                f"another sweep is at work in {folder} (process {lock.read().strip()}): "
+                "wait for its end, or choose another folder."
+            ) from None
+        try:
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+            _check_script(folder, script)
+            with open(folder / _RESERVED, "wb") as reserve:
+                reserve.write(b"\0" * _RESERVE)
+        except OSError as error:
+            raise ValueError(f"{folder} cannot be written: {error.strerror}.") from None
+        yield
+
+
+def _check_script(folder: pathlib.Path, script: str) -> None:
+    about = folder / "sweep.json"
+    if not about.is_file():
+        records.write_json(about, {"script": script})
+    before = records.read_json(about)["script"]
+    if before != script:
+        raise ValueError(f"{folder} holds a sweep of {before}, but this one is of {script}.")
+
+
+def report(finished: Sequence[Finished], path: records.Path) -> dict[str, Any]:
+    """The last line of a sweep, for machines."""
+    failed = sum(each.figures is None for each in finished)
+    return {
+        "settings": len(finished),
+        "done": len(finished) - failed,
+        "failed": failed,
+        "results": str(pathlib.Path(path) / "results.csv"),
+    }
+
+
+def failures(finished: Sequence[Finished]) -> list[str]:
+    """One line for each setting that failed."""
+    return [
+        f"{each.id} ({json.dumps(dict(each.flags))}): {each.sentence}"
+        for each in finished
+        if each.figures is None
+    ]
