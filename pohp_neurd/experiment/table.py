@@ -27,7 +27,8 @@ def read(path: records.Path) -> list[dict[str, Any]]:
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():  # how csv says that a line is too long or too short
             raise ValueError(f"line {number} of {path} has not as many cells as its header.")
-    return [{name: value(text) for name, text in row.items()} for row in rows]
+    # The id of a setting is text, even one such as 12e345678901.
+    return [{name: text if name == "id" else value(text) for name, text in row.items()} for row in rows]
 
 
 def value(text: str) -> Any:

@@ -167,7 +167,7 @@ def test_wrong_arguments_get_one_sentence():
         summary.summarise(rows, by=["learner"], value="total_reward")
     with pytest.raises(ValueError, match="no column 'nash_conv'"):
         summary.summarise(rows, by=[], value="nash_conv")
-    with pytest.raises(ValueError, match="confidence must lie between 0 and 1, but is 95.0"):
+    with pytest.raises(ValueError, match="confidence must lie between 0 and 1, but is 95"):
         summary.summarise(rows, by=[], value="total_reward", confidence=95.0)
     with pytest.raises(ValueError, match="the second has none"):
         summary.difference(rows, [], "total_reward")

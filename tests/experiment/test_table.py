@@ -14,9 +14,9 @@ ROWS = [
 
 def test_cells_are_numbers_where_they_can_be(tmp_path):
     file = tmp_path / "x.csv"
-    file.write_text("id,rate,seed,empty\nspg-3,3e-05,7,\n")
+    file.write_text("id,learner,rate,seed,empty\n12e345678901,spg,3e-05,7,\n")
     (row,) = table.read(file)
-    assert row == {"id": "spg-3", "rate": 3e-05, "seed": 7, "empty": ""}
+    assert row == {"id": "12e345678901", "learner": "spg", "rate": 3e-05, "seed": 7, "empty": ""}
     assert isinstance(row["seed"], int)
 
 

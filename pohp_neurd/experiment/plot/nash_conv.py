@@ -44,6 +44,8 @@ def compare(
     "bootstrap" the mean and its 95% interval (`summary.summarise`). A setting of one run has no band.
     """
     checks.one_of("band", band, BANDS)
+    if not rows:
+        raise ValueError("there is nothing to draw: there are no rows.")
     table.require(rows, ["updates", "episodes", *_PANELS])
     unit = _unit(rows)
     if all("seed" in row for row in rows):

@@ -60,7 +60,10 @@ def _draw(
 ) -> None:
     known = [name for name in series if any(name in row for row in rows)]
     ids = ["seed"] if all("seed" in row for row in (*rows, *reference)) else []
-    table.require(rows, [x, value])
+    if not rows:
+        raise ValueError("there is nothing to draw: there are no rows.")
+    if summary.finite(rows, x, "some rows")[0] <= 0 and x == "learning_rate":
+        raise ValueError("learning_rate must be above 0 in every run: its axis is logarithmic.")
     if ids:
         table.check_distinct(rows, [*panels, *known, x, *ids])
         table.check_distinct(reference, [*panels, *ids])

@@ -36,6 +36,8 @@ def name(columns: Sequence[str], setting: Sequence[Any]) -> str:
     """
     words = []
     for column, content in zip(columns, setting, strict=True):
+        if content == "":  # a flag that this setting does not have
+            continue
         text = _NAMES.get(content, content) if isinstance(content, str) else f"{content:g}"
         words.append(readable(text) if column in _PLAIN else f"{readable(column)} {text}")
     return ", ".join(words)

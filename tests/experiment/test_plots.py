@@ -1,0 +1,244 @@
+"""Pictures of sweeps: what is on the axes, not how it looks."""
+
+import contextlib
+
+import numpy as np
+import pytest
+from matplotlib import colors
+
+from pohp_neurd.experiment import summary
+from pohp_neurd.experiment.plot import learning_curve, nash_conv, sensitivity, series, style
+
+
+@pytest.fixture
+def drawn(monkeypatch, tmp_path):
+    """Draws with the function that is given; the figure, once it has been written."""
+    kept = []
+    picture = style.picture
+
+    @contextlib.contextmanager
+    def keeping(*arguments, **options):
+        with picture(*arguments, **options) as figure:
+            kept.append(figure)
+            yield figure
+
+    monkeypatch.setattr(style, "picture", keeping)
+
+    def draw(function, *arguments, **options):
+        function(tmp_path / "x.png", *arguments, **options)
+        assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+        return kept.pop()
+
+    return draw
+
+
+def legend(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def sweep_rows():
+    generator = np.random.default_rng(0)
+    return [
+        {
+            "environment": environment,
+            "learner": learner,
+            "exploration": exploration,
+            "learning_rate": 0.1,
+            "seed": seed,
+            "total_reward": float(generator.normal(-100.0, 20.0)),
+        }
+        for environment in ("catch", "cart_pole")
+        for learner, explorations in (("spg", [""]), ("neurd_cix", [1.0, 0.01, 0.0]))
+        for exploration in explorations
+        for seed in range(6)
+    ]
+
+
+def rewards(rows, **wanted):
+    return [r["total_reward"] for r in rows if all(r[name] == wanted[name] for name in wanted)]
+
+
+def test_the_papers_figure_has_a_dot_for_every_run_their_mean_and_the_reference(drawn):
+    rows = sweep_rows()
+    runs = [row for row in rows if row["learner"] == "neurd_cix"]
+    spg = [row for row in rows if row["learner"] == "spg"]
+    figure = drawn(sensitivity.exploration, runs, reference=spg, panels=["environment"], title="Both")
+    assert [axes.get_title() for axes in figure.axes] == ["catch", "cart pole"]
+    assert legend(figure) == [
+        "SPG: best to worst",
+        "SPG: mean of 6 runs",
+        "NeuRD-CIX: a run",
+        "NeuRD-CIX: mean of 6 runs",
+    ]
+    for axes, environment in zip(figure.axes, ("catch", "cart_pole"), strict=True):
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.01", "1"]
+        dashed, *dots, mean = axes.lines
+        theirs = rewards(rows, environment=environment, learner="spg")
+        assert dashed.get_ydata() == pytest.approx([np.mean(theirs)] * 2)
+        assert dashed.get_linestyle() == "--"
+        (band,) = axes.patches
+        assert (band.get_y(), band.get_y() + band.get_height()) == pytest.approx((min(theirs), max(theirs)))
+        for place, exploration in enumerate((0.0, 0.01, 1.0)):
+            ours = rewards(rows, environment=environment, exploration=exploration)
+            assert sorted(dots[place].get_ydata()) == sorted(ours)
+            # Spread sideways, but nearer to their own setting than to any other.
+            assert np.all(np.abs(dots[place].get_xdata() - place) < 0.3)
+            assert mean.get_ydata()[place] == pytest.approx(np.mean(ours))
+        assert list(mean.get_xdata()) == [0, 1, 2]
+
+
+def test_learning_rates_are_on_a_logarithmic_axis(drawn):
+    rows = [
+        {"learner": learner, "learning_rate": rate, "seed": seed, "total_reward": rate * (seed - 1)}
+        for learner in ("spg", "neurd")
+        for rate in (0.001, 0.1, 0.01)
+        for seed in range(3)
+    ]
+    figure = drawn(sensitivity.learning_rate, rows)
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.001", "0.01", "0.1"]
+    np.testing.assert_allclose(np.diff(axes.get_xticks()), 1.0)  # a decade each
+    means = [line for line in axes.lines if len(line.get_ydata()) == 3 and line.get_linestyle() != "None"]
+    assert len(means) == 2
+    assert len({line.get_color() for line in means}) == len({line.get_marker() for line in means}) == 2
+    np.testing.assert_allclose([line.get_ydata() for line in means], 0.0, atol=1e-15)
+
+
+def test_dots_show_no_trend():
+    # Runs are drawn in the order of their values: a slope of the dots would look like a result.
+    for runs in (10, 20, 50):
+        places = sensitivity._sideways(runs)
+        assert np.all(np.abs(places) <= 1)
+        assert abs(np.corrcoef(places, np.arange(runs))[0, 1]) < 0.3
+    assert list(sensitivity._sideways(1)) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("function", "change", "sentence"),
+    [
+        (sensitivity.exploration, {"exploration": ""}, "exploration must be a finite number"),
+        (
+            sensitivity.exploration,
+            {"total_reward": float("nan")},
+            "but is nan in learner=neurd_cix, exploration=1",
+        ),
+        (sensitivity.exploration, {"learning_rate": 0.2, "seed": 1}, "these rows differ in learning_rate"),
+        (sensitivity.learning_rate, {"learning_rate": 0.0}, "learning_rate must be above 0"),
+    ],
+)
+def test_runs_that_cannot_be_drawn_get_one_sentence(tmp_path, function, change, sentence):
+    rows = [row for row in sweep_rows() if row["environment"] == "catch" and row["exploration"] == 1.0]
+    rows[0] = {**rows[0], **change}
+    with pytest.raises(ValueError, match=sentence):
+        function(tmp_path / "x.png", rows)
+    assert list(tmp_path.iterdir()) == []
+
+
+def game_rows(seeds=5):
+    generator = np.random.default_rng(1)
+    return [
+        {
+            "exploration": exploration,
+            "seed": seed,
+            "updates": 10 * moment,
+            "episodes": 1_000 * moment,
+            "steps": 4_000 * moment + seed,
+            "nash_conv": float(generator.gamma(2.0)),
+            "nash_conv_average": float(generator.gamma(1.0)),
+        }
+        for exploration in (1.0, 0.0, 0.1)
+        for seed in range(seeds)
+        for moment in range(1, 8)
+    ]
+
+
+@pytest.mark.parametrize("band", nash_conv.BANDS)
+def test_nash_conv_of_settings_has_a_line_and_a_band_in_both_panels(drawn, band):
+    rows = game_rows()
+    figure = drawn(nash_conv.compare, rows, band=band, title="Leduc poker")
+    assert legend(figure) == ["exploration 0", "exploration 0.1", "exploration 1"]
+    told = figure.legends[0].get_title().get_text()
+    assert (
+        told
+        == {
+            "interquartile": "line: median of 5 runs; band: their middle half",
+            "bootstrap": "line: mean of 5 runs; band: 95% bootstrap interval",
+        }[band]
+    )
+    for axes, column in zip(figure.axes, ("nash_conv", "nash_conv_average"), strict=True):
+        assert axes.get_yscale() == "log"
+        assert len({line.get_marker() for line in axes.lines}) == 3
+        for exploration, line, area in zip((0.0, 0.1, 1.0), axes.lines, axes.collections, strict=True):
+            here = [row for row in rows if row["exploration"] == exploration]
+            if band == "bootstrap":
+                found = summary.summarise(here, by=["episodes"], value=column)
+                low, middle, high = ([r[key] for r in found] for key in ("mean_low", "mean", "mean_high"))
+            else:
+                values = [[r[column] for r in here if r["updates"] == 10 * m] for m in range(1, 8)]
+                low, middle, high = (np.quantile(values, q, axis=1) for q in (0.25, 0.5, 0.75))
+            assert list(line.get_xdata()) == [1_000 * moment for moment in range(1, 8)]
+            np.testing.assert_allclose(line.get_ydata(), middle)
+            corners = area.get_paths()[0].vertices[:, 1]
+            assert (corners.min(), corners.max()) == pytest.approx((min(low), max(high)))
+            assert colors.to_hex(area.get_facecolor()[0]) == colors.to_hex(line.get_color())
+
+
+def test_a_run_each_has_no_band_and_expected_updates_count_iterations(drawn):
+    rows = [{**row, "episodes": 0} for row in game_rows(seeds=1)]
+    figure = drawn(nash_conv.compare, rows)
+    assert figure.legends[0].get_title().get_text() == "a run each"
+    assert all(not axes.collections and axes.get_xlabel() == "iterations" for axes in figure.axes)
+
+
+def test_a_median_is_over_all_runs_or_not_drawn(drawn):
+    rows = [row for row in game_rows() if row["seed"] != 3 or row["updates"] <= 40]
+    figure = drawn(nash_conv.compare, rows)
+    assert list(figure.axes[0].lines[0].get_xdata()) == [1_000, 2_000, 3_000, 4_000]
+
+
+def test_settings_of_games_are_not_mixed(tmp_path):
+    rows = [{**row, "step_size": size} for size in (0.1, 0.2) for row in game_rows()]
+    with pytest.raises(ValueError, match="these rows differ in step_size"):
+        nash_conv.compare(tmp_path / "x.png", rows)
+    with pytest.raises(ValueError, match="band must be one of interquartile, bootstrap"):
+        nash_conv.compare(tmp_path / "x.png", rows, band="sigma")
+    live = [{**row, "nash_conv": ""} for row in game_rows()]
+    with pytest.raises(ValueError, match=r"nash_conv must be a finite number .* in exploration 0"):
+        nash_conv.compare(tmp_path / "x.png", live)
+    with pytest.raises(ValueError, match="there are no rows"):
+        nash_conv.compare(tmp_path / "x.png", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def curve_rows(level):
+    return [
+        {"seed": seed, "steps": 5_000 * moment, "reward": level * (seed + 1)}
+        for moment in (1, 2, 3)
+        for seed in range(3)
+    ]
+
+
+def test_learning_curves_are_a_line_for_each_seed_and_their_mean(drawn):
+    figure = drawn(
+        learning_curve.compare, {"SPG": curve_rows(-10.0), "NeuRD": curve_rows(-5.0)}, title="Catch"
+    )
+    assert legend(figure) == ["SPG", "NeuRD"]
+    (axes,) = figure.axes
+    means = [line for line in axes.lines if line.get_label() in ("SPG", "NeuRD")]
+    assert len(axes.lines) == 2 * (3 + 1)
+    np.testing.assert_allclose([line.get_ydata() for line in means], [[-4.0] * 3, [-2.0] * 3])
+    assert len({line.get_linestyle() for line in means}) == 2
+
+
+def test_learning_curves_that_do_not_fit_together_are_refused(tmp_path):
+    rows = curve_rows(-10.0)
+    with pytest.raises(ValueError, match="there are 2 rows with seed=0, steps=5000"):
+        learning_curve.compare(tmp_path / "x.png", {"SPG": rows + rows[:1]}, title="")
+    with pytest.raises(ValueError, match="some seeds lack rows"):
+        learning_curve.compare(tmp_path / "x.png", {"SPG": rows[:-1]}, title="")
+
+
+def test_settings_differ_in_more_than_colour():
+    looks = [series.look(index) for index in range(35)]
+    assert len({(look.linestyle, look.marker) for look in looks}) == len(looks)
+    assert series.name(["learner", "exploration"], ["spg", ""]) == "SPG"
