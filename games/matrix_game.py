@@ -4,12 +4,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pohp_neurd import tree, tree_builder
+from pohp_neurd import checks, tree, tree_builder
 
 ROCK_PAPER_SCISSORS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]], np.float64)
 
 BIASED_ROCK_PAPER_SCISSORS = np.array([[0, -1, 2], [1, 0, -1], [-2, 1, 0]], np.float64)
 """Rock beats scissors for 2; the equilibrium is rock 1/4, paper 1/2, scissors 1/4."""
+
+
+def biased_rock_paper_scissors(bias: float, winner: int = 0) -> np.ndarray:
+    """The row agent's payoffs in rock-paper-scissors where the win of action `winner` counts `bias` times.
+
+    >>> bool(np.all(biased_rock_paper_scissors(2.0, winner=0) == BIASED_ROCK_PAPER_SCISSORS))
+    True
+    """
+    checks.positive("bias", bias)
+    checks.index("winner", winner, 3)
+    payoffs = ROCK_PAPER_SCISSORS.copy()
+    loser = (winner - 1) % 3
+    payoffs[winner, loser], payoffs[loser, winner] = bias, -bias
+    return payoffs
+
+
+def rock_paper_scissors_equilibrium(payoffs: np.ndarray) -> np.ndarray:
+    """The one equilibrium of a rock-paper-scissors whose wins have any worth; both agents play it.
+
+    Every action is played in proportion to what the win between the two others is worth: only then is every
+    action worth 0 against it.
+
+    >>> rock_paper_scissors_equilibrium(BIASED_ROCK_PAPER_SCISSORS).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    wins = np.array([payoffs[2, 1], payoffs[0, 2], payoffs[1, 0]])
+    if not (np.all(wins > 0) and np.array_equal(payoffs, -payoffs.T)):
+        raise ValueError("payoffs must be antisymmetric, and paper, scissors and rock must win their pairs.")
+    return wins / wins.sum()
 
 
 def zero_sum(payoffs: np.ndarray, name: str = "matrix game") -> tree.Tree:

@@ -1,0 +1,109 @@
+"""The study of the changing game: who is compared, how step sizes are chosen, what the tables hold."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from pohp_neurd.experiment import changing_game_study, table
+
+TINY = changing_game_study.Config(
+    jump_every=20,
+    cycles=1,
+    batch_size=1,
+    explorations=(0.0, 0.5),
+    decreasing=(1.0,),
+    step_sizes=(0.1, 1.0),
+    magnet_strengths=(0.0,),
+    baselines=("none",),
+    seeds=4,
+    tuning_seeds=2,
+)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return changing_game_study.study(TINY, progress=False)
+
+
+def _variant(row):
+    return tuple(row[name] for name in changing_game_study.Variant._fields)
+
+
+def test_tables_have_a_row_for_every_run_step_size_and_point(tables):
+    # 2 readings x 2 worlds x (SPG, two constant explorations, a decreasing one).
+    assert len({_variant(row) for row in tables.runs}) == 16
+    assert len(tables.runs) == 16 * 4
+    assert len(tables.step_sizes) == 16 * 2
+    assert len(tables.curves) == 2 * 3 * 60
+    assert {row["seed"] for row in tables.runs} == {0, 1, 2, 3}
+
+
+def test_the_step_size_is_the_best_of_the_tuning_seeds(tables):
+    trials = table.groups(tables.step_sizes, changing_game_study.Variant._fields)
+    for row in tables.runs:
+        mine = trials[_variant(row)]
+        best = min(mine, key=lambda trial: trial["tracking"])
+        assert row["step_size"] == best["step_size"]
+        assert [trial["chosen"] for trial in mine] == [int(trial is best) for trial in mine]
+
+
+def test_tuning_seeds_are_not_reported(tables):
+    """A study that reports the other's tuning seeds finds in single runs what that one found in the mean."""
+    config = dataclasses.replace(TINY, seeds=2, seed=4, step_sizes=(1.0,))
+    other = changing_game_study.study(config, progress=False)
+    trials = [row for row in tables.step_sizes if row["step_size"] == 1.0]
+    runs = table.groups(other.runs, changing_game_study.Variant._fields)
+    for trial in trials:
+        mean = np.mean([row["tracking"] for row in runs[_variant(trial)]])
+        np.testing.assert_allclose(trial["tracking"], mean, atol=2e-5)
+
+
+def test_merits_are_of_the_right_quarters():
+    """Two phases of 20 points, worth 0 to 19 in the first and 100 more in the second."""
+    gaps = np.concatenate([np.arange(20.0), np.arange(20.0) + 100])[None, None]
+    collapsed = np.repeat([0.0, 1.0], [30, 10])[None, None]
+    found = changing_game_study.merits(gaps, collapsed)
+    np.testing.assert_allclose(found, [[[59.5, 52.0, 67.0, 0.25]]])
+
+
+def test_a_study_leaves_its_tables_and_pictures(tmp_path, monkeypatch, tables):
+    monkeypatch.setattr(changing_game_study, "study", lambda config: tables)
+    rows = changing_game_study.run(TINY, tmp_path, "small")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(f"small{end}.csv" for end in ("", "_summary", "_step_sizes", "_curves")),
+        *("small.json", "small.png", "small_curves.png"),
+    }
+    assert table.read(tmp_path / "small.csv") == tables.runs
+    assert table.read(tmp_path / "small_summary.csv") == rows
+    assert len(rows) == 16 * 4
+    first = [row for row in rows if row["merit"] == "tracking"][0]
+    mine = [row["tracking"] for row in tables.runs if _variant(row) == _variant(first)]
+    assert first["runs"] == 4
+    assert first["mean"] == pytest.approx(np.mean(mine), abs=1e-5)
+    assert first["mean_low"] <= first["mean"] <= first["mean_high"]
+    assert "SPG" in changing_game_study.line(first)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"bias": 0.0}, "bias must be a finite number above 0, but is 0"),
+        ({"jump_every": 30}, "jump_every must be a multiple of 20, but is 30"),
+        ({"cycles": 0}, "cycles must be at least 1, but is 0"),
+        ({"batch_size": 0}, "batch_size must be at least 1, but is 0"),
+        ({"explorations": (0.1, 2.0)}, r"explorations must lie in \[0, 1\]"),
+        ({"explorations": ()}, "explorations must hold at least one entry, but is empty"),
+        ({"decreasing": (-0.1,)}, r"decreasing must lie in \[0, 1\], but is -0.1"),
+        ({"decay_start": 0.0}, "decay_start must be a finite number above 0, but is 0"),
+        ({"step_sizes": (0.0,)}, "step_sizes must be a finite number above 0, but is 0"),
+        ({"magnet_strengths": (-1.0,)}, "magnet_strengths must be a finite number of at least 0, but is -1"),
+        ({"magnet_speed": 2.0}, r"magnet_speed must lie in \[0, 1\], but is 2"),
+        ({"baseline_speed": -1.0}, r"baseline_speed must lie in \[0, 1\], but is -1"),
+        ({"baselines": ("critic",)}, "baselines must be one of none, mean, value, but is 'critic'"),
+        ({"seeds": 5, "tuning_seeds": 2}, "seeds must be a multiple of tuning_seeds, 2, but is 5"),
+    ],
+)
+def test_a_wrong_config_is_refused_in_one_sentence(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        changing_game_study.Config(**wrong)

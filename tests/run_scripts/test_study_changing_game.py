@@ -1,0 +1,66 @@
+"""run_scripts/study_changing_game.py: flags become the config, bad ones one sentence."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from absl import flags
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "study_changing_game.py"
+
+
+def test_flags_become_the_config(script, monkeypatch, capsys, tmp_path):
+    seen = []
+    row = {
+        "reading": "bandit",
+        "world": "still",
+        "magnet_strength": 0.0,
+        "baseline": "none",
+        "learner": "neurd_cix",
+        "schedule": "decreasing",
+        "exploration": 0.3,
+        "step_size": 1.0,
+        "merit": "tracking",
+        "mean": 0.25,
+        "mean_low": 0.125,
+        "mean_high": 0.5,
+    }
+
+    def run(config, folder, name):
+        seen.append((config, folder, name))
+        return [row, row | {"merit": "settling"}]
+
+    monkeypatch.setattr(script.changing_game_study, "run", run)
+    flags.FLAGS(["", "--jump_every=40", "--bias=3", f"--output_dir={tmp_path}", "--name=fast"])
+    script.main([])
+    config = script.changing_game_study.Config(jump_every=40, bias=3.0)
+    assert seen == [(config, str(tmp_path), "fast")]
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1
+    assert "NeuRD-CIX(0.3) decreasing" in lines[0]
+    assert lines[0].endswith("0.250 [0.125, 0.500]")
+
+
+@pytest.mark.parametrize(
+    ("flag", "sentence"),
+    [("--jump_every=30", "jump_every must be a multiple of 20"), ("--pace=3", "Unknown command line flag")],
+)
+def test_a_wrong_flag_ends_with_one_sentence_and_code_2(flag, sentence, tmp_path):
+    command = [sys.executable, str(SCRIPT), flag, f"--output_dir={tmp_path / 'study'}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "study").exists()
+
+
+def test_help_names_every_flag(script):
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "--help"], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0
+    for names in script.TOPICS.values():
+        for name in names:
+            assert f"--{name}" in done.stdout
+    assert "--output_dir" in done.stdout
