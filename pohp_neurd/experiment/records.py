@@ -1,4 +1,4 @@
-"""JSON and CSV files that are whole or absent."""
+"""JSON, CSV and text files that are whole or absent."""
 
 import csv
 import json
@@ -16,6 +16,12 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     with files.atomic(path) as file:
         json.dump(content, file, indent=2)
         file.write("\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes `text` as it is."""
+    with files.atomic(path) as file:
+        file.write(text)
 
 
 def read_json(path: Path) -> dict[str, Any]:
