@@ -201,14 +201,14 @@ def _collect(
     collapsed: np.ndarray,
 ) -> None:
     """Adds one job's figures to the tables."""
-    merits = merits(gaps, collapsed)
+    figures = merits(gaps, collapsed)
     cycle = len(changing_game.WINNERS) * changing_game.POINTS
     for place, (variant, size) in enumerate(zip(chosen, sizes, strict=True)):
         name = variant._asdict()
         for index, trial in enumerate(config.step_sizes):
             row = {"step_size": trial, "seeds": config.tuning_seeds, "chosen": int(trial == size)}
             tables.step_sizes.append(name | row | _figures(trials[index, place]))
-        for seed, found in enumerate(merits[:, place]):
+        for seed, found in enumerate(figures[:, place]):
             row = {"step_size": size, "seed": config.seed + seed}
             tables.runs.append(name | row | _figures(found))
         if variant.world == "jumping" and variant.schedule == "constant":

@@ -223,3 +223,18 @@ def test_a_second_call_does_not_recompile(count_compilations):
 def test_an_unknown_world_is_refused():
     with pytest.raises(ValueError, match="world must be one of jumping, still, but is 'calm'"):
         changing_game.world("calm", bias=2.0, cycles=1)
+
+
+@pytest.mark.parametrize(
+    ("bias", "winner", "sentence"),
+    [(-1.0, 0, "bias must be a finite number above 0, but is -1"), (2.0, 3, "winner must be one of 0 to 2")],
+)
+def test_a_bias_that_makes_no_game_is_refused(bias, winner, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        matrix_game.biased_rock_paper_scissors(bias, winner)
+
+
+def test_a_game_with_another_equilibrium_is_refused():
+    for payoffs in (np.eye(3), -matrix_game.ROCK_PAPER_SCISSORS):
+        with pytest.raises(ValueError, match="payoffs must be antisymmetric"):
+            matrix_game.rock_paper_scissors_equilibrium(payoffs)

@@ -77,7 +77,7 @@ def test_a_study_leaves_its_tables_and_pictures(tmp_path, monkeypatch, tables):
     assert table.read(tmp_path / "small.csv") == tables.runs
     assert table.read(tmp_path / "small_summary.csv") == rows
     assert len(rows) == 16 * 4
-    first = [row for row in rows if row["merit"] == "tracking"][0]
+    first = next(row for row in rows if row["merit"] == "tracking")
     mine = [row["tracking"] for row in tables.runs if _variant(row) == _variant(first)]
     assert first["runs"] == 4
     assert first["mean"] == pytest.approx(np.mean(mine), abs=1e-5)
