@@ -51,7 +51,10 @@ def parse(script: str, texts: Sequence[str]) -> Grid:
 
 def read(path: records.Path) -> list[Grid]:
     """Grids from a JSON file: {"script": name, "sweep": {flag: [values]}}, or a list of such."""
-    content: Any = records.read_json(path)
+    try:
+        content = records.read_json(path)
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}.") from None
     found = []
     for part in content if isinstance(content, list) else [content]:
         if not isinstance(part, dict) or set(part) != {"script", "sweep"}:
@@ -66,6 +69,8 @@ def settings(grids: Sequence[Grid]) -> list[Setting]:
     found: dict[str, Setting] = {}
     for grid in grids:
         checks.one_of("script", grid.script, tuple(jobs.JOBS))
+        if not grid.values:
+            raise ValueError("there is nothing to sweep: name at least one flag with its values.")
         for name, values in grid.values.items():
             if not values:
                 raise ValueError(f"{name} must have at least one value, but has none.")
@@ -74,8 +79,6 @@ def settings(grids: Sequence[Grid]) -> list[Setting]:
             setting = Setting(grid.script, dict(zip(grid.values, combination, strict=True)))
             jobs.JOBS[grid.script].config(setting.flags)
             found[setting.id] = setting
-    if not found:
-        raise ValueError("there is nothing to sweep: name at least one flag with its values.")
     if len({setting.script for setting in found.values()}) > 1:
         raise ValueError("the grids of one sweep must be of one script.")
     return list(found.values())

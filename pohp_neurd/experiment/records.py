@@ -24,7 +24,7 @@ def write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Any:
     """The content of a JSON file; a ValueError that names the file where it is damaged."""
     with open(path, encoding="utf-8") as file:
         try:

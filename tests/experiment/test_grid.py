@@ -1,0 +1,116 @@
+"""Grids: their settings, ids that last, and one sentence for what cannot be swept."""
+
+import json
+
+import pytest
+
+from pohp_neurd.experiment import grid, jobs
+
+
+def ids(*texts, script="train_single_agent"):
+    return [setting.id for setting in grid.settings([grid.parse(script, texts)])]
+
+
+def test_every_value_meets_every_other():
+    found = grid.settings([grid.parse("train_single_agent", ["exploration=0,0.5", "seed=3:6"])])
+    assert [dict(setting.flags) for setting in found] == [
+        {"exploration": x, "seed": s} for x in (0.0, 0.5) for s in (3, 4, 5)
+    ]
+    assert len({setting.id for setting in found}) == 6
+
+
+def test_an_id_is_the_same_for_ever():
+    """Written down: a change of it would run finished settings again."""
+    assert ids("exploration=0.1", "seed=1") == ["dc117b29da1d"]
+
+
+def test_an_id_does_not_depend_on_spelling_or_order():
+    same = [
+        ids("exploration=0.1", "seed=1"),
+        ids("seed=1", "exploration=0.10"),
+        ids("exploration=1e-1", "seed=01"),
+    ]
+    assert same[0] == same[1] == same[2]
+    others = [ids("exploration=0.2", "seed=1"), ids("seed=1"), ids("seed=1", script="train_game")]
+    assert len({*map(tuple, others), tuple(same[0])}) == 4
+
+
+def test_commas_in_a_game_are_its_own():
+    found = grid.settings(
+        [grid.parse("train_game", ["game=goofspiel(num_cards=3,players=2),kuhn_poker", "seed=0"])]
+    )
+    assert [s.flags["game"] for s in found] == ["goofspiel(num_cards=3,players=2)", "kuhn_poker"]
+
+
+def test_a_file_may_hold_several_grids(tmp_path):
+    path = tmp_path / "grid.json"
+    content = [
+        {"script": "train_single_agent", "sweep": {"learner": "spg", "seed": [0, 1]}},
+        {"script": "train_single_agent", "sweep": {"exploration": [0, 0.5], "seed": [0, 1]}},
+        {"script": "train_single_agent", "sweep": {"exploration": [0.5], "seed": [1]}},
+    ]
+    path.write_text(json.dumps(content))
+    found = grid.settings(grid.read(path))
+    assert len(found) == 6  # the last is one of the second
+    assert found[0].flags == {"learner": "spg", "seed": 0}
+
+
+def test_kinds_of_values():
+    flags = {
+        "hidden_layers": "8x4",
+        "shared": "false",
+        "exploration": "none",
+        "episodes": 10,
+        "game": "kuhn_poker",
+    }
+    typed = {name: jobs.typed("train_game", name, value) for name, value in flags.items()}
+    assert typed == {
+        "hidden_layers": (8, 4),
+        "shared": False,
+        "exploration": None,
+        "episodes": 10,
+        "game": "kuhn_poker",
+    }
+    jobs.JOBS["train_game"].config(typed)
+
+
+@pytest.mark.parametrize(
+    ("script", "texts", "sentence"),
+    [
+        ("train_gam", ["seed=1"], "script must be one of train_game, .* but is 'train_gam'"),
+        ("train_game", [], "there is nothing to sweep"),
+        ("train_game", ["seed"], r"a sweep is written name=value,value,..., but one is 'seed'"),
+        ("train_game", ["seed=1", "seed=2"], "seed is swept twice"),
+        ("train_game", ["seed=2:2"], "seed must have at least one value"),
+        ("train_game", ["seeds=2"], "train_game has no flag 'seeds': it has .*seed"),
+        ("train_game", ["exploration=high"], "exploration must be of the kind float .*but is 'high'"),
+        ("train_game", ["exploration=0,2"], r"exploration must lie in \[0, 1\], but is 2"),
+        ("train_game", ["seed=none"], "seed must have a value"),
+        ("train_game", ["game=chess_for_fish"], "chess_for_fish"),
+        ("train_single_agent", ["environment=pong"], "environment must be one of catch, cart_pole"),
+        ("bandit", ["horizon=0"], "horizon must be at least 1"),
+        ("train_matrix_game", ["learner=ppo"], "learner must be one of"),
+    ],
+)
+def test_what_cannot_be_swept(script, texts, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        grid.settings([grid.parse(script, texts)])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "is not valid JSON"),
+        ('{"sweep": {}}', "must hold"),
+        ("[1]", "must hold"),
+        (
+            '[{"script": "bandit", "sweep": {"seed": 0}}, {"script": "train_game", "sweep": {"seed": 0}}]',
+            "of one",
+        ),
+    ],
+)
+def test_bad_files(tmp_path, text, sentence):
+    path = tmp_path / "grid.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        grid.settings(grid.read(path))
