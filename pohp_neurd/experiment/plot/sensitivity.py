@@ -121,7 +121,7 @@ def _lines(
             )
             means.append((centre, values.mean()))
             counts.add(len(values))
-        edge: Any = {"markersize": 7, "markeredgecolor": "white", "linewidth": 1.8}
+        edge: Any = {"markersize": 5.5, "markeredgecolor": "white", "linewidth": 1.6}
         line = axes.plot(*zip(*means, strict=True), **look._asdict(), **edge)
         name = f"{looks.name(series, setting)}: " if series else ""
         handles[f"{name}a run"] = marks[0]
