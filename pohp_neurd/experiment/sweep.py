@@ -88,7 +88,8 @@ def curves(path: records.Path, finished: Sequence[Finished]) -> list[dict[str, A
         if each.figures is None or not file.is_file():
             continue
         for row in records.read_csv(file):
-            own = {name: text for name, text in row.items() if name not in ("seconds", *each.flags)}
+            # A flag such as episodes may also be a column, which then tells how many there were so far.
+            own = {name: text for name, text in row.items() if name != "seconds"}
             found.append({"id": each.id, **each.flags, **own})
     return found
 

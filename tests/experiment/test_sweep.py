@@ -166,6 +166,9 @@ def test_every_script_can_be_swept(tmp_path):
         outcome = jobs.attempt(script, chosen[0].flags, tmp_path / script / "runs" / chosen[0].id)
         assert outcome.figures == found.figures
         json.dumps(found.figures)
+    # What a flag and a column of metrics have in common is the column's.
+    counts = [row["episodes"] for row in records.read_csv(tmp_path / "train_game" / "curves.csv")]
+    assert counts == ["32", "64"]
 
 
 @pytest.mark.parametrize(
