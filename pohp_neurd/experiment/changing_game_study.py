@@ -117,8 +117,9 @@ def setting(variants: Sequence[Variant], step_sizes: Sequence[float]) -> changin
     return changing_game.Setting(*[np.asarray(column, np.float32) for column in columns])
 
 
-MERITS = ("tracking", "reacting", "settling", "collapsed")
-"""NashConv (the bandit: regret) over the run, in phases' first and last quarters; share of time collapsed."""
+MERITS = ("tracking", "reacting", "settling", "first_cycle", "last_cycle", "collapsed")
+"""NashConv (the bandit: regret) over the run, in phases' first and last quarters, in the first and the last
+cycle; the share of updates at which a policy had collapsed."""
 
 COLUMNS = (*Variant._fields, "step_size", "seed", *MERITS)
 STEP_COLUMNS = (*Variant._fields, "step_size", "seeds", "chosen", *MERITS)
@@ -184,10 +185,18 @@ def _played(
 
 
 def merits(gaps: np.ndarray, collapsed: np.ndarray) -> np.ndarray:
-    """The figures of MERITS, [seeds, variants, 4]."""
+    """The figures of MERITS, [seeds, variants, merits]."""
+    cycle = len(changing_game.WINNERS) * changing_game.POINTS
     phases = gaps.reshape(*gaps.shape[:-1], -1, changing_game.POINTS)
     first, last = phases[..., : changing_game.POINTS // 4], phases[..., -changing_game.POINTS // 4 :]
-    means = [gaps.mean(-1), first.mean((-2, -1)), last.mean((-2, -1)), collapsed.mean(-1)]
+    means = [
+        gaps.mean(-1),
+        first.mean((-2, -1)),
+        last.mean((-2, -1)),
+        gaps[..., :cycle].mean(-1),
+        gaps[..., -cycle:].mean(-1),
+        collapsed.mean(-1),
+    ]
     return np.stack(means, axis=-1)
 
 

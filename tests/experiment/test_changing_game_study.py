@@ -59,12 +59,12 @@ def test_tuning_seeds_are_not_reported(tables):
         np.testing.assert_allclose(trial["tracking"], mean, atol=2e-5)
 
 
-def test_merits_are_of_the_right_quarters():
-    """Two phases of 20 points, worth 0 to 19 in the first and 100 more in the second."""
-    gaps = np.concatenate([np.arange(20.0), np.arange(20.0) + 100])[None, None]
-    collapsed = np.repeat([0.0, 1.0], [30, 10])[None, None]
+def test_merits_are_of_the_right_quarters_and_cycles():
+    """Two cycles, six phases of 20 points, worth 0 to 19 in the first and 100 more in each that follows."""
+    gaps = np.concatenate([np.arange(20.0) + 100 * phase for phase in range(6)])[None, None]
+    collapsed = np.repeat([0.0, 1.0], [90, 30])[None, None]
     found = changing_game_study.merits(gaps, collapsed)
-    np.testing.assert_allclose(found, [[[59.5, 52.0, 67.0, 0.25]]])
+    np.testing.assert_allclose(found, [[[259.5, 252.0, 267.0, 109.5, 409.5, 0.25]]])
 
 
 def test_a_study_leaves_its_tables_and_pictures(tmp_path, monkeypatch, tables):
@@ -76,7 +76,7 @@ def test_a_study_leaves_its_tables_and_pictures(tmp_path, monkeypatch, tables):
     }
     assert table.read(tmp_path / "small.csv") == tables.runs
     assert table.read(tmp_path / "small_summary.csv") == rows
-    assert len(rows) == 16 * 4
+    assert len(rows) == 16 * len(changing_game_study.MERITS)
     first = next(row for row in rows if row["merit"] == "tracking")
     mine = [row["tracking"] for row in tables.runs if _variant(row) == _variant(first)]
     assert first["runs"] == 4
