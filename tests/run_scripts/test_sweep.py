@@ -1,0 +1,77 @@
+"""The script, called in-process on what needs no workers."""
+
+import json
+
+import pytest
+from absl.testing import flagsaver
+
+from pohp_neurd.experiment import executor, jobs
+
+
+def here(todo, runs):
+    for setting in todo:
+        yield setting, jobs.attempt(setting.script, setting.flags, runs / setting.id)
+
+
+@pytest.fixture
+def call(script, tmp_path, monkeypatch):
+    build = executor.build
+
+    def in_this_process(*arguments, **given):
+        build(*arguments, **given)
+        return here
+
+    monkeypatch.setattr(executor, "build", in_this_process)
+
+    def run(**given):
+        with flagsaver.flagsaver(**{"output_dir": str(tmp_path / "sweep"), **given}):
+            with pytest.raises(SystemExit) as caught:
+                script.main([])
+            return caught.value.code
+
+    return run
+
+
+GRID = {"script": "train_matrix_game", "sweep": ["episodes=40", "batch_size=2", "seed=0,1"]}
+
+
+def test_it_ends_with_one_line_of_json(call, tmp_path, capsys):
+    assert call(**GRID) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "settings": 2,
+        "done": 2,
+        "failed": 0,
+        "results": str(tmp_path / "sweep" / "results.csv"),
+    }
+
+
+def test_a_failure_is_told_of_and_is_the_exit_code(call, capsys, monkeypatch):
+    def broken(config, path):
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setitem(jobs.JOBS, "train_matrix_game", jobs.JOBS["train_matrix_game"]._replace(run=broken))
+    assert call(**GRID) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)["failed"] == 2
+    assert told.err.count("Failed: ") == 2
+    assert "Input/output error" in told.err
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "script must be given: one of train_game"),
+        ({"script": "train_game"}, "there is nothing to sweep"),
+        ({"script": "train_game", "sweep": ["seeds=1"]}, "train_game has no flag 'seeds'"),
+        ({"script": "train_game", "sweep": ["exploration=7"]}, "exploration must lie in [0, 1], but is 7"),
+        ({"grid": "nowhere.json"}, "there is no file nowhere.json"),
+        ({"grid": "x.json", "script": "train_game"}, "grid says what is swept"),
+        ({**GRID, "executor": "pbs"}, "executor must be one of local, ray, but is 'pbs'"),
+    ],
+)
+def test_bad_flags(call, given, sentence, tmp_path, capsys):
+    assert call(**given) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(sentence)
+    assert told.count("\n") == 1
+    assert not (tmp_path / "sweep").exists()
