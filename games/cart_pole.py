@@ -91,10 +91,28 @@ class Balance(NamedTuple):
     """A history, as far as the future depends on it."""
 
     cart: Cart
+    remainder: Cart
+    """What `cart`, rounded to its dtype, lacks of the exact state."""
     fell: Bool[Array, ""]
     """Whether the step that led here let the pole fall."""
     time: Int[Array, ""]
     """Decisions so far; stays 0 in the continuing form, which never asks."""
+
+
+def _advance_exactly(history: Balance, action: Int[Array, ""]) -> tuple[Cart, Cart, Bool[Array, ""]]:
+    """The cart a step later, what its rounding has left, and whether it fell: a float64 step in any mode.
+
+    An upright pole multiplies every rounding by e in 12 steps. Rounded to float32 at each step, a cart that
+    stands for 93 steps ends 4e-5 off; with the remainders kept, as far as float32 can show, not at all.
+    """
+    kind = history.cart.angle.dtype
+    with jax.enable_x64(True):
+        wide = jnp.float64
+        cart = jax.tree.map(lambda c, r: c.astype(wide) + r.astype(wide), history.cart, history.remainder)
+        cart = advance(cart, action)
+        rounded = jax.tree.map(lambda c: c.astype(kind), cart)
+        remainder = jax.tree.map(lambda c, r: (c - r.astype(wide)).astype(kind), cart, rounded)
+        return rounded, remainder, has_fallen(cart)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +133,8 @@ class CartPole:
 
     def initial(self, *, key: types.Key) -> Balance:
         """A cart near the middle with its pole near upright: U(−0.05, 0.05) in all four numbers."""
-        return Balance(self._upright(key), jnp.asarray(False), jnp.zeros((), jnp.int32))
+        cart = self._upright(key)
+        return Balance(cart, jax.tree.map(jnp.zeros_like, cart), jnp.asarray(False), jnp.zeros((), jnp.int32))
 
     def active_agent(self, history: Balance) -> Int[Array, ""]:
         """The one agent."""
@@ -131,13 +150,13 @@ class CartPole:
 
     def apply(self, history: Balance, action: types.Action, *, key: types.Key) -> Balance:
         """The cart a step later; in the continuing form a fallen pole is already upright again."""
-        cart = advance(history.cart, jnp.asarray(action, jnp.int32))
-        fell = has_fallen(cart)
+        cart, remainder, fell = _advance_exactly(history, jnp.asarray(action, jnp.int32))
         if self.horizon is None:
             fresh = self._upright(key)
             cart = jax.tree.map(lambda new, old: jnp.where(fell, new, old), fresh, cart)
-            return Balance(cart, fell, history.time)
-        following = Balance(cart, fell, history.time + 1)
+            remainder = jax.tree.map(lambda old: jnp.where(fell, 0.0, old), remainder)
+            return Balance(cart, remainder, fell, history.time)
+        following = Balance(cart, remainder, fell, history.time + 1)
         ended = self.continuation(history) == 0
         return jax.tree.map(lambda old, new: jnp.where(ended, old, new), history, following)
 

@@ -71,7 +71,12 @@ def test_cart_pole_is_the_process():
             state.apply_action(int(rng.integers(3)))
         start = np.array(state.observation_tensor())
         assert set(np.round(np.abs(start), 5)) <= {0.0, 0.03333}
-        history = cart_pole.Balance(cart_pole.Cart(*jnp.asarray(start)), jnp.asarray(False), jnp.int32(0))
+        history = cart_pole.Balance(
+            cart_pole.Cart(*jnp.asarray(start)),
+            cart_pole.Cart(*jnp.zeros(4)),
+            jnp.asarray(False),
+            jnp.int32(0),
+        )
         while not state.is_terminal():
             action = int(rng.integers(2))
             state.apply_action(action)
