@@ -34,7 +34,10 @@ def run(
     try:
         ray.init(**chosen, log_to_driver=False, configure_logging=False)
     except ConnectionError as error:
-        raise ValueError(f"there is no Ray cluster at {address}: {error}") from None
+        raise ValueError(
+            f"there is no Ray cluster at {address}, or it does not let us in ({error}): a cluster with tokens "
+            "needs its RAY_AUTH_MODE and RAY_AUTH_TOKEN here too."
+        ) from None
     try:
         attempt = ray.remote(num_cpus=1, max_retries=workers.TRIES - 1)(_attempt)
         pending = {attempt.remote(setting.script, dict(setting.flags)): setting for setting in settings}

@@ -216,15 +216,16 @@ def test_a_folder_that_may_not_be_written_to_fails_its_setting_alone(whole, tmp_
 
 
 @pytest.fixture
-def cluster():
-    """A Ray cluster of two workers, on loopback."""
-    ray = pytest.importorskip("ray")
-    del ray
+def cluster(monkeypatch):
+    """A Ray cluster of two workers, on loopback, which lets in whom it shares a token with."""
+    pytest.importorskip("ray")
     program = pathlib.Path(sys.executable).with_name("ray")
-    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef" * 4)
     port = 20_000 + os.getpid() % 20_000
     start = [program, "start", "--head", "--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=2"]
-    subprocess.run([*start, "--include-dashboard=false"], check=True, env=environment, capture_output=True)
+    subprocess.run([*start, "--include-dashboard=false"], check=True, capture_output=True)
     yield f"127.0.0.1:{port}"
     subprocess.run([program, "stop", "--force"], check=True, capture_output=True)
 
