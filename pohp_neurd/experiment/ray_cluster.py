@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -29,14 +30,16 @@ def run(
     """
     import ray
 
+    if address:
+        _check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     chosen = {"address": address} if address else {"num_cpus": num_workers, "include_dashboard": False}
     try:
         ray.init(**chosen, log_to_driver=False, configure_logging=False)
     except ConnectionError as error:
         raise ValueError(
-            f"there is no Ray cluster at {address}, or it does not let us in ({error}): a cluster with tokens "
-            "needs its RAY_AUTH_MODE and RAY_AUTH_TOKEN here too."
+            f"the Ray cluster at {address} does not answer ({error}): one with tokens needs its RAY_AUTH_MODE "
+            "and RAY_AUTH_TOKEN here too."
         ) from None
     try:
         attempt = ray.remote(num_cpus=1, max_retries=workers.TRIES - 1)(_attempt)
@@ -56,6 +59,17 @@ def run(
             yield setting, outcome
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raises a ValueError if nothing listens there: Ray itself would try for minutes."""
+    host, found, port = address.removeprefix("ray://").rpartition(":")
+    if not (found and port.isdecimal()):
+        return  # a name, such as auto, that Ray resolves at once
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise ValueError(f"there is no Ray cluster at {address}: {error.strerror or error}.") from None
 
 
 def _attempt(script: str, flags: Mapping[str, Any]) -> tuple[jobs.Outcome, dict[str, bytes]]:

@@ -258,15 +258,7 @@ def _processes(word):
     return found
 
 
-@pytest.mark.slow
 def test_no_cluster_where_there_should_be_one(tmp_path):
     pytest.importorskip("ray")
-    done = subprocess.run(
-        [*COMMAND, f"--output_dir={tmp_path / 'sweep'}", "--executor=ray", "--address=127.0.0.1:1"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 2
-    assert "there is no Ray cluster at 127.0.0.1:1" in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(ValueError, match=r"there is no Ray cluster at 127.0.0.1:1: Connection refused."):
+        sweep.run(_settings(), tmp_path / "sweep", executor.build("ray", address="127.0.0.1:1"))
