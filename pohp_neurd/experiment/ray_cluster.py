@@ -38,8 +38,8 @@ def run(
         ray.init(**chosen, log_to_driver=False, configure_logging=False)
     except ConnectionError as error:
         raise ValueError(
-            f"the Ray cluster at {address} does not answer ({error}): one with tokens needs its RAY_AUTH_MODE "
-            "and RAY_AUTH_TOKEN here too."
+            f"the Ray cluster at {address} does not answer ({error}): if it has tokens, set RAY_AUTH_MODE "
+            "and RAY_AUTH_TOKEN as it does."
         ) from None
     try:
         attempt = ray.remote(num_cpus=1, max_retries=workers.TRIES - 1)(_attempt)
