@@ -1,4 +1,4 @@
-"""Directions, schedules, threshold, magnet and the learner, over tables and networks."""
+"""The learner, its schedules and its optimizers, over tables and networks."""
 
 import functools
 
@@ -11,7 +11,7 @@ import numpy as np
 import optax
 import oracles
 import pytest
-import scipy.optimize
+from decisions import batch
 from pohp_neurd.games import two_state_mdp
 
 from pohp_neurd import adam, estimators, learners, neural, policy, regularisation, tabular
@@ -28,143 +28,6 @@ def unchecked():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
-
-
-def directions(function, exploration, baseline=0.0, pi=PI, legal=LEGAL, returns=RETURNS):
-    """The direction for every action that could have been sampled, in float64."""
-    with jax.enable_x64(True):
-        rows = []
-        for action in np.flatnonzero(pi):
-            decision = learners.Decision(
-                None, jnp.asarray(legal), int(action), jnp.asarray(pi[action]), returns[action], baseline
-            )
-            rows.append(function(jnp.asarray(pi), decision, exploration))
-            assert rows[-1].dtype == jnp.float64
-        return np.stack(rows)
-
-
-def batch(seed=0, size=6, num_states=3, num_actions=4, features=None, dtype=jnp.float32):
-    """Decisions at random, with illegal actions and one of weight 0."""
-    rng = np.random.default_rng(seed)
-    legal = rng.random((size, num_actions)) < 0.6
-    action = rng.integers(0, num_actions, size)
-    legal[np.arange(size), action] = True
-    weight = rng.random(size)
-    weight[-1] = 0.0 if size > 1 else weight[-1]
-    state = rng.normal(size=(size, features)) if features else rng.integers(0, num_states, size)
-    return learners.Decision(
-        agent_state=jnp.asarray(state, dtype if features else jnp.int32),
-        legal=jnp.asarray(legal),
-        action=jnp.asarray(action, jnp.int32),
-        probability=jnp.asarray(rng.uniform(0.05, 1.0, size), dtype),
-        return_=jnp.asarray(-rng.random(size) * 2, dtype),
-        baseline=jnp.asarray(-rng.random(size), dtype),
-        weight=jnp.asarray(weight, dtype),
-        target=jnp.asarray(-rng.random(size) * 2, dtype),
-    )
-
-
-# Directions: hand values, oracles, reductions, expectations.
-
-
-def test_spg_by_hand():
-    pi = np.array([0.25, 0.75])
-    got = directions(learners.spg_direction, 1.0, pi=pi, legal=np.ones(2, bool), returns=[-1.0, -2.0])
-    np.testing.assert_array_equal(got, [[-0.75, 0.75], [0.5, -0.5]])
-
-
-def test_neurd_cix_by_hand():
-    pi = np.array([0.25, 0.75])
-    given = {"pi": pi, "legal": np.ones(2, bool), "returns": [-1.0, -2.0]}
-    # Eq. 6: G / π(A) · (1{a = A} − π(A)).
-    np.testing.assert_allclose(
-        directions(learners.neurd_cix_direction, 0.0, **given), [[-3.0, 1.0], [2.0, -2.0 / 3]], rtol=1e-15
-    )
-    # Eq. 9 with β = 0.5 and 1; Eq. 10 with β = 1.
-    np.testing.assert_array_equal(
-        directions(learners.neurd_cix_direction, 0.25, **given), [[-1.5, 0.5], [1.5, -0.5]]
-    )
-    np.testing.assert_array_equal(
-        directions(learners.neurd_cix_direction, 1.0, **given), [[-0.75, 0.25], [1.5, -0.5]]
-    )
-
-
-@pytest.mark.parametrize("exploration", EXPLORATIONS)
-@pytest.mark.parametrize("baseline", [0.0, -0.7])
-def test_neurd_cix_matches_the_oracle(exploration, baseline):
-    got = directions(learners.neurd_cix_direction, exploration, baseline)
-    for action, row in enumerate(got):
-        expected = oracles.advantages(RETURNS[action], action, PI, exploration or 1e-300, baseline)
-        np.testing.assert_allclose(row, np.where(LEGAL, expected, 0.0), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("baseline", [0.0, -0.7])
-def test_spg_is_the_importance_corrected_gradient_of_the_policy(baseline):
-    # Eq. 1: (G / π(A)) ∇π(A), with the gradient by jax.grad and by finite differences.
-    with jax.enable_x64(True):
-        logits = np.where(LEGAL, np.log(np.where(LEGAL, PI, 1.0)), 0.3)
-        slopes = jax.jit(jax.jacobian(policy.probabilities))(jnp.asarray(logits), jnp.asarray(LEGAL))
-        got = directions(learners.spg_direction, 1.0, baseline)
-        for action, row in enumerate(got):
-            scale = (RETURNS[action] - baseline) / PI[action]
-            np.testing.assert_allclose(row, scale * slopes[action], atol=1e-14)
-            numeric = oracles.finite_differences(lambda f, a=action: oracles.softmax(f, LEGAL)[a], logits)
-            np.testing.assert_allclose(row, scale * numeric, atol=1e-8)
-
-
-def test_neurd_cix_without_exploration_is_neurd():
-    pi = PI[:3]
-    for action, row in enumerate(directions(learners.neurd_cix_direction, 0.0)):
-        neurd = RETURNS[action] / pi[action] * (np.eye(3)[action] - pi[action])
-        np.testing.assert_allclose(row[:3], neurd, rtol=1e-14)
-    decisions = batch()
-    model = tabular.table(3, 4)
-    state = learners.learner(model.apply, learners.neurd(), learners.sgd(0.1)).init(model.init())
-    moved = [
-        jax.jit(learners.learner(model.apply, rule, learners.sgd(0.1)).update)(state, decisions)[0]
-        for rule in (learners.neurd(), learners.neurd_cix(0.0))
-    ]
-    np.testing.assert_array_equal(*(state.parameters.logits for state in moved))
-
-
-def test_neurd_cix_with_full_exploration_is_equation_10():
-    for action, row in enumerate(directions(learners.neurd_cix_direction, 1.0)):
-        expected = RETURNS[action] * (np.eye(4)[action] - PI[action])
-        np.testing.assert_allclose(row, np.where(LEGAL, expected, 0.0), rtol=1e-15)
-
-
-def test_full_exploration_differs_from_spg_at_other_actions_only():
-    full, spg = (directions(d, 1.0) for d in (learners.neurd_cix_direction, learners.spg_direction))
-    for action in range(3):
-        assert full[action, action] == spg[action, action]
-        others = np.arange(4) != action
-        swapped = spg[action, others] / np.where(PI[others] > 0, PI[others], 1) * PI[action]
-        np.testing.assert_allclose(full[action, others], swapped, rtol=1e-14)
-
-
-@pytest.mark.parametrize("exploration", EXPLORATIONS)
-@pytest.mark.parametrize("baseline", [0.0, -0.7])
-def test_expected_neurd_cix_has_the_closed_form(exploration, baseline):
-    rows = directions(learners.neurd_cix_direction, exploration, baseline)
-    pi = PI[:3]
-    mean, _ = oracles.moments(rows, pi)
-    shrunk = pi * (RETURNS[:3] - baseline) / np.minimum(1, pi + exploration)
-    np.testing.assert_allclose(mean, [*(shrunk - pi @ shrunk), 0.0], atol=1e-14)
-
-
-@pytest.mark.parametrize("baseline", [0.0, -0.7])
-def test_expected_spg_is_pi_times_advantage_whatever_the_baseline(baseline):
-    mean, _ = oracles.moments(directions(learners.spg_direction, 1.0, baseline), PI[:3])
-    np.testing.assert_allclose(mean, PI * (RETURNS - PI @ RETURNS), atol=1e-14)
-
-
-def test_expected_full_exploration_is_spg_up_to_the_common_part_given_the_value():
-    value = PI @ RETURNS
-    full, _ = oracles.moments(directions(learners.neurd_cix_direction, 1.0, value)[:, :3], PI[:3])
-    spg, _ = oracles.moments(directions(learners.spg_direction, 1.0, value)[:, :3], PI[:3])
-    np.testing.assert_allclose(full - full.mean(), spg - spg.mean(), atol=1e-14)
-    without, _ = oracles.moments(directions(learners.neurd_cix_direction, 1.0)[:, :3], PI[:3])
-    assert np.max(np.abs(without - without.mean() - spg + spg.mean())) > 0.1
 
 
 # SPG is the gradient of the expected return.
@@ -434,115 +297,6 @@ def test_dropping_the_common_mode_centres_the_direction_and_keeps_the_policy():
     )
 
 
-def test_threshold_by_hand():
-    legal = jnp.array([True, True, True, False])
-    logits = jnp.array([5.0, 1.0, 0.0, 100.0])  # centred: 3, −1, −2
-    outward = regularisation.thresholded(jnp.array([1.0, 1.0, -1.0, 0.0]), logits, legal, 2.0)
-    np.testing.assert_array_equal(outward, [0.0, 1.0, 0.0, 0.0])
-    inward = regularisation.thresholded(jnp.array([-1.0, -1.0, 1.0, 0.0]), logits, legal, 2.0)
-    np.testing.assert_array_equal(inward, [-1.0, -1.0, 1.0, 0.0])
-
-
-def test_threshold_matches_a_loop_and_bounds_the_logits():
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        logits, direction = rng.normal(size=(2, 5)) * 3
-        legal = rng.random(5) < 0.7
-        legal[0] = True
-        got = regularisation.thresholded(
-            *(jnp.asarray(x, jnp.float32) for x in (direction, logits)), jnp.asarray(legal), 1.5
-        )
-        for a in range(5):
-            centred = logits[a] - logits[legal].mean() if legal[a] else 0.0
-            blocked = (centred >= 1.5 and direction[a] > 0) or (centred <= -1.5 and direction[a] < 0)
-            np.testing.assert_allclose(got[a], 0.0 if blocked else direction[a], rtol=1e-6)
-    model = tabular.table(1, 3)
-    learner = learners.learner(model.apply, learners.neurd(), learners.sgd(0.1), threshold=1.0)
-    always = learners.Decision(
-        jnp.array([0]), jnp.ones((1, 3), bool), jnp.array([0]), jnp.array([0.5]), jnp.array([-1.0])
-    )
-    state, update = learner.init(model.init()), jax.jit(learner.update)
-    for _ in range(100):
-        state, _ = update(state, always)
-    # The others rise to the threshold and no further; only their moves shift the first one's place.
-    spread = np.asarray(policy.centred(state.parameters.logits[0], jnp.ones(3, bool)))
-    assert 1.0 <= spread.max() <= 1.1
-    again, _ = update(state, always)
-    np.testing.assert_array_equal(again.parameters.logits, state.parameters.logits)
-
-
-def test_magnet_pull_is_the_gradient_of_the_divergence():
-    with jax.enable_x64(True):
-        legal = np.array([True, True, False, True])
-        mine, magnet = np.random.default_rng(0).normal(size=(2, 4))
-
-        def divergence(weights):  # of unnormalised arguments, so that every entry is free
-            reference = oracles.softmax(magnet, legal)
-            return sum(w * np.log(w / m) for w, m, ok in zip(weights, reference, legal, strict=True) if ok)
-
-        slope = oracles.finite_differences(divergence, oracles.softmax(mine, legal) + 1e-12)
-        expected = np.where(legal, -slope - np.mean(-slope[legal]), 0.0)
-        got = regularisation.magnet_pull(jnp.asarray(mine), jnp.asarray(magnet), jnp.asarray(legal))
-        np.testing.assert_allclose(got, expected, atol=1e-6)
-        centred = [policy.centred(jnp.asarray(x), jnp.asarray(legal)) for x in (mine, magnet)]
-        np.testing.assert_allclose(got, centred[1] - centred[0], atol=1e-14)
-
-
-def no_news(size=3):
-    """Decisions whose direction is 0, so that the magnet alone moves the policy."""
-    zeros = jnp.zeros(size)
-    legal, action = jnp.ones((size, 4), bool), jnp.zeros(size, jnp.int32)
-    return learners.Decision(jnp.arange(size), legal, action, zeros + 0.5, zeros)
-
-
-def test_fixed_magnet_is_a_geometric_pull():
-    with jax.enable_x64(True):
-        model = tabular.table(3, 4)
-        start = tabular.Table(jnp.asarray(np.random.default_rng(0).normal(size=(3, 4))), None)
-        learner = learners.learner(
-            model.apply,
-            learners.neurd_cix(0.1),
-            learners.sgd(0.5),
-            magnet=regularisation.Magnet(strength=0.4),
-        )
-        state = learner.init(start)._replace(magnet=model.init())
-        update = jax.jit(learner.update)
-        for _ in range(3):
-            state, _ = update(state, no_news())
-        centred = np.asarray(start.logits) - np.mean(start.logits, axis=1, keepdims=True)
-        left = np.asarray(state.parameters.logits)
-        np.testing.assert_allclose(left - left.mean(axis=1, keepdims=True), centred * (1 - 0.5 * 0.4) ** 3)
-        np.testing.assert_array_equal(state.magnet.logits, np.zeros((3, 4)))
-
-
-def test_moving_magnet_follows_the_parameters():
-    model, decisions = tabular.table(3, 4), batch()
-    learner = learners.learner(
-        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=regularisation.Magnet(0.2, speed=0.25)
-    )
-    state, update = learner.init(model.init()), jax.jit(learner.update)
-    for _ in range(3):
-        before = state
-        state, _ = update(state, decisions)
-        expected = 0.75 * before.magnet.logits + 0.25 * state.parameters.logits
-        np.testing.assert_allclose(state.magnet.logits, expected, rtol=1e-6, atol=1e-7)
-
-
-def test_magnet_strength_by_schedule():
-    model = tabular.table(3, 4)
-    schedule = optax.piecewise_constant_schedule(0.4, {1: 0.0})  # 0.4 at the first update, then 0
-    learner = learners.learner(
-        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=regularisation.Magnet(schedule)
-    )
-    start = model.init()._replace(logits=jnp.tile(jnp.array([2.0, -2.0, 0.0, 0.0]), (3, 1)))
-    state = learner.init(start)._replace(magnet=model.init())
-    update = jax.jit(learner.update)
-    first, _ = update(state, no_news())
-    second, _ = update(first, no_news())
-    np.testing.assert_allclose(first.parameters.logits, 0.8 * start.logits, rtol=1e-6)
-    np.testing.assert_array_equal(second.parameters.logits, first.parameters.logits)
-
-
 def test_state_can_be_donated():
     # Parameters and magnet start out equal, and must not be one buffer.
     model = tabular.table(3, 4)
@@ -551,34 +305,6 @@ def test_state_can_be_donated():
     )
     state, _ = jax.jit(learner.update, donate_argnums=0)(learner.init(model.init()), batch())
     assert np.all(np.isfinite(state.parameters.logits))
-
-
-@pytest.mark.parametrize(("step_size", "strength"), [(0.3, 0.0), (0.3, 0.5), (2.0, 40.0)])
-def test_proximal_step_is_the_maximiser(step_size, strength):
-    with jax.enable_x64(True):
-        logits, direction, magnet = np.random.default_rng(5).normal(size=(3, 4))
-        everywhere = np.ones(4, bool)
-        old, reference = oracles.softmax(logits, everywhere), oracles.softmax(magnet, everywhere)
-
-        def loss(free):
-            pi = oracles.softmax(free, everywhere)
-            near = np.sum(pi * np.log(pi / old)) / step_size
-            return -(direction @ pi - near - strength * np.sum(pi * np.log(pi / reference)))
-
-        best = scipy.optimize.minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-9}).x
-        rows = [jnp.asarray(x) for x in (logits, direction, magnet)]
-        got = regularisation.proximal_step(*rows, step_size=step_size, strength=strength)
-        np.testing.assert_allclose(
-            oracles.softmax(np.asarray(got), everywhere), oracles.softmax(best, everywhere), atol=1e-6
-        )
-        assert loss(np.asarray(got)) <= loss(best) + 1e-12
-
-
-def test_proximal_step_without_strength_is_the_plain_step():
-    with jax.enable_x64(True):
-        rows = [jnp.asarray(x) for x in np.random.default_rng(5).normal(size=(3, 4))]
-        got = regularisation.proximal_step(*rows, step_size=0.3, strength=0.0)
-        np.testing.assert_allclose(got, rows[0] + 0.3 * rows[1], rtol=1e-14)
 
 
 # Schedules and optimizers.
