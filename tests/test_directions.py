@@ -7,7 +7,7 @@ import oracles
 import pytest
 from decisions import batch
 
-from pohp_neurd import learners, policy
+from pohp_neurd import learners, policy, tabular
 
 EXPLORATIONS = (0.0, 0.05, 0.3, 0.5, 0.9, 1.0)
 PI = np.array([0.1, 0.55, 0.35, 0.0])
