@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install train test test-slow check bench clean
+.PHONY: help install train test test-thorough test-slow check bench clean
 
 help:
 	@echo "make install    create $(VENV) with the pinned versions (quick when up to date)"
 	@echo "make train      train NeuRD-CIX by self-play in Leduc poker, with NashConv falling"
-	@echo "make test       run the test suite"
+	@echo "make test       run the test suite: what make check runs of it, and the thorough tests"
 	@echo "make test-slow  run the learning curves and long statistics"
-	@echo "make check      format, lint, types, import layers, tests"
+	@echo "make check      format, lint, types, import layers, and the tests that are quick (under five minutes)"
 	@echo "make bench      print every headline ratio, measured now"
 
 install: $(STAMP)
@@ -28,6 +28,9 @@ train: install
 test: install
 	$(BIN)/python -m pytest -q -n 2
 
+test-thorough: install
+	$(BIN)/python -m pytest -q -n 2 -m "thorough and not slow"
+
 test-slow: install
 	$(BIN)/python -m pytest -q -m slow
 
@@ -36,7 +39,7 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not thorough"
 
 bench: install
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

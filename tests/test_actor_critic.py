@@ -25,6 +25,7 @@ def test_split_and_join_are_inverse():
     jax.tree.map(np.testing.assert_array_equal, parameters, again)
 
 
+@pytest.mark.thorough
 def test_sparse_equals_dense_over_200_updates():
     """States with three active inputs; most inputs rest for long, so their decay is caught up often."""
     rng = np.random.default_rng(0)

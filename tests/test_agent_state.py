@@ -231,6 +231,7 @@ def test_bad_memories_get_one_sentence():
 # Memories during play.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["timed", "window"])
 def test_remembering_keeps_every_agents_own_memory(kind):
     world = remembering()
@@ -262,6 +263,7 @@ def test_remembering_keeps_every_agents_own_memory(kind):
             assert (seen[one] == seen[other]) == (numbered[one] == numbered[other])
 
 
+@pytest.mark.thorough
 def test_remembering_is_a_process_like_the_one_inside():
     world = remembering()
     playing = agent_state.Remembering(world, agent_state.timed(agent_state.last_observation(world)))

@@ -101,6 +101,7 @@ def forget_the_card(tree):
     return np.where(later[:, None], 0.0, tree.features).astype(np.float32)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("blur", "absent_minded"),
     [(forget_the_card, False), (lambda tree: tree.features[:, :2], True)],
@@ -145,6 +146,7 @@ def test_unreached_states_keep_the_belief_of_an_agent_that_tries():
     np.testing.assert_allclose(found.belief[tree.information_state == rows["0pb"]], 0.5)
 
 
+@pytest.mark.thorough
 def test_expected_returns_and_best_responses_equal_recursion(tree):
     policy = random_policy(tree.legal, 3, zeros=True)
     state = tree.information_state
@@ -172,6 +174,7 @@ def test_best_response_to_a_repeated_game_without_information_states():
         np.testing.assert_allclose(exact.expected_returns(tree, policy), expected, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_agents_of_any_memory_are_judged_over_real_information_states():
     tree = openspiel.compile_game("kuhn_poker(players=3)")
     for memory in (

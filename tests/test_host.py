@@ -15,6 +15,7 @@ OPTIONS = online.Options("neurd_cix", common_mode="dropped", window=4)
 SETTINGS = {"learning_rate": 1e-3, "exploration": 0.5, "torso": (8, 8)}
 
 
+@pytest.mark.thorough
 def test_bsuite_catch_is_played_as_our_own_catch():
     """Bsuite's balls, dropped again in our catch under the same actions, give the same rewards."""
     environment = bsuite_catch.Catch(seed=3)

@@ -74,6 +74,7 @@ def test_expected_spg_is_the_gradient_of_the_return_with_one_state():
         np.testing.assert_allclose(got.logits, numeric, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_expected_spg_is_the_gradient_of_the_return_on_the_tiny_mdp():
     with jax.enable_x64(True):
         mdp = two_state_mdp.TwoStateMDP(discount=0.9, slip=0.1)
@@ -99,6 +100,7 @@ def test_expected_spg_is_the_gradient_of_the_return_on_the_tiny_mdp():
         )
 
 
+@pytest.mark.thorough
 def test_expected_spg_is_the_gradient_through_a_network():
     with jax.enable_x64(True):
         model = neural.network(3, 3, torso=(5, 4))
@@ -191,6 +193,7 @@ def by_hand(model, parameters, decisions, exploration):
     return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), jax.vmap(gradient)(decisions))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["table", "network"])
 @pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 6])
 def test_update_follows_the_direction_and_the_critic(kind, size):
@@ -225,6 +228,7 @@ def test_critic_descends_half_its_squared_error():
     np.testing.assert_array_equal(after.parameters.values, [-1.0 + 0.25 * 2.0 * (-3.0 - -1.0), 0.0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rule", "size", "common_mode"),
     [
@@ -261,6 +265,7 @@ def test_illegal_logits_never_move(rule, size, common_mode):
         np.testing.assert_array_equal(before, later)
 
 
+@pytest.mark.thorough
 def test_padding_changes_nothing_and_stays_finite():
     model = tabular.table(3, 4, critic=True)
     for rule in (learners.spg(), learners.neurd()):  # a probability of 0 weighs most without exploration
@@ -280,6 +285,7 @@ def test_padding_changes_nothing_and_stays_finite():
 # Common mode, threshold, magnet.
 
 
+@pytest.mark.thorough
 def test_dropping_the_common_mode_centres_the_direction_and_keeps_the_policy():
     model, decisions = tabular.table(3, 4), batch()
     tables = {}
@@ -427,6 +433,7 @@ def battery():
             yield pytest.param(name, network, x64, id=f"{kind}-{name}", marks=marks)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "network", "x64"), list(battery()))
 def test_battery(name, network, x64):
     """Every learner: runs in both precisions, keeps dtypes, never recompiles, stays finite."""
@@ -490,6 +497,7 @@ def test_no_other_public_piece_recompiles():
 extreme = st.one_of(st.floats(-1e4, 1e4, width=32), st.sampled_from([-1e4, 0.0, 1e4]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("x64", [False, True], ids=["float32", "float64"])
 @hypothesis.settings(max_examples=40)
 @hypothesis.given(

@@ -16,6 +16,7 @@ def test_paper_torso_sizes():
     assert shapes == {"torso_0": (50, 256), "torso_1": (306, 256), "actor": (256, 3), "critic": (256, 1)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("torso", [(), (4,), (4, 3), (5, 4, 3)])
 def test_output_matches_a_loop(torso):
     with jax.enable_x64(True):
@@ -41,6 +42,7 @@ def test_no_critic_no_value_and_float32_by_default():
     assert output.logits.dtype == jnp.float32
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("batch", [1, 4])
 def test_illegal_actions_get_no_gradient(batch):
     model = neural.network(3, 4, torso=(5, 4))

@@ -135,6 +135,7 @@ COMBINATIONS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options",
     COMBINATIONS[2:4]
@@ -180,6 +181,7 @@ def test_200_steps_equal_the_slow_agent(options):
         assert moved > 10 * learning_rate
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("world", "decay"),
     [
@@ -246,6 +248,7 @@ def _runs(settings):
 SETTINGS = list(itertools.product([0, 7], [1e-3, 1e-4], [0.0, 1.0]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "world", [catch.Catch(), pytest.param(cart_pole.CartPole(), marks=pytest.mark.slow)], ids=str
 )
@@ -258,6 +261,7 @@ def test_a_run_is_the_same_to_the_bit_whatever_runs_beside_it(world):
             np.testing.assert_array_equal(left[0], right[index])
 
 
+@pytest.mark.thorough
 def test_a_life_is_the_same_to_the_bit_however_it_is_cut_into_calls():
     runs = _runs(SETTINGS)
     whole, totals = _lives(catch.Catch(), online.Options(), runs, 200)
@@ -274,6 +278,7 @@ def test_settings_make_a_difference():
     assert len({row.tobytes() for row in hidden}) == len(SETTINGS)
 
 
+@pytest.mark.thorough
 def test_episodes_begin_anew():
     """A pole that is pushed at random falls within 200 steps, and then stands again."""
     lives, totals = _lives(cart_pole.CartPole(horizon=15), online.Options(), _runs(SETTINGS[:1]), 200)

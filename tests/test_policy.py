@@ -32,6 +32,7 @@ def test_without_mask_it_is_the_usual_softmax():
     np.testing.assert_allclose(got, jax.nn.softmax(jnp.asarray(LOGITS, jnp.float32)), rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("batch", [1, 4])
 def test_illegal_actions_get_exactly_nothing(batch):
     keys = jax.random.split(jax.random.key(0), 2)
@@ -126,6 +127,7 @@ def test_sample_never_takes_an_impossible_action(monkeypatch, probabilities, uni
 extreme = st.one_of(st.floats(-1e4, 1e4, width=32), st.sampled_from([-1e4, 0.0, 1e4]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("x64", [False, True])
 @hypothesis.settings(max_examples=60)
 @hypothesis.given(

@@ -105,6 +105,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", BROKEN)
 def test_a_broken_process_is_told_the_rule(rule):
     with pytest.raises(ValueError, match=r".*") as error:
@@ -141,6 +142,7 @@ PROCESSES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PROCESSES)
 @pytest.mark.parametrize(
     "x64", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["float32", "float64"]
@@ -245,6 +247,7 @@ def follow(world, table):
     return lambda history: device[world.information_state_of(history)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("agent", "discount"),
     [(2, 0.7), *[pytest.param(*pair, marks=pytest.mark.slow) for pair in ((0, 1.0), (1, 1.0), (0, 0.7))]],
@@ -288,6 +291,7 @@ def test_agent_view_conforms(agent):
     process.check_process(view, num_episodes=4, num_steps=3)
 
 
+@pytest.mark.thorough
 def test_agent_view_samples_the_others():
     # 20,000 episodes, 5 standard errors: the mean reward of each action against a mixed opponent.
     payoffs = matrix_game.ROCK_PAPER_SCISSORS

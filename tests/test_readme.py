@@ -13,6 +13,7 @@ def blocks():
     return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.thorough
 def test_code_blocks_run(blocks):
     assert len(blocks) >= 3
     names: dict = {}

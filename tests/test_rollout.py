@@ -59,6 +59,7 @@ def played(name, num_episodes=100_000):
 GAMES = ("uneven", "kuhn_poker", "python_pohp_catch(rows=3,columns=2,horizon=4)")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [*GAMES, pytest.param("leduc_poker", marks=pytest.mark.slow)])
 def test_histories_come_as_often_as_they_should(name):
     compiled, table, _, episodes = played(name)

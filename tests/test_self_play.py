@@ -37,6 +37,7 @@ def some_policy(tree, seed=0):
     return table / table.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weights", ["realization", "counterfactual"])
 @pytest.mark.parametrize("name", ["kuhn_poker", SHIFTED])
 def test_expected_tallies_make_exact_directions(name, weights):
@@ -110,6 +111,7 @@ def test_cutting_a_run_into_calls_changes_nothing(count_compilations):
     assert 6 * 64 * 2 <= int(parts.steps) <= 6 * 64 * 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("weights", "share"),
     [

@@ -86,6 +86,7 @@ def decisions_of(tree, visits, table, values, agent_states):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rule", "common_mode"), [("spg", "paper"), ("neurd_cix", "dropped")])
 def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
     tree, seats, _, visits = batch()
@@ -194,6 +195,7 @@ def test_the_magnet_of_a_table_is_the_proximal_step_at_every_state():
         np.testing.assert_allclose(new.magnet, 0.75 * reference + 0.25 * new.table.logits, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_networks_of_separate_seats_learn_from_their_own_decisions():
     tree, seats, _, visits = batch()
     with jax.enable_x64(True):

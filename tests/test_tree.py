@@ -259,6 +259,7 @@ def test_played_returns_have_the_exact_expectation():
 # The tree as a process.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [world, terminal_only])
 def test_a_tree_is_a_process(make):
     t = make()

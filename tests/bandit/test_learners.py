@@ -67,6 +67,7 @@ def test_regret_matching_and_its_plus_differ():
     assert np.abs(one - other).max() > 0.1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_keeps_distributions_and_its_guarantee_under_full_monitoring(name):
     utilities = losses(400, seed=1)

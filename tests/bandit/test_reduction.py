@@ -87,6 +87,7 @@ def test_the_schedule_counts_rounds_from_one():
     assert int(state.rounds) == 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "exploration", [0.2, "theorem1", *[pytest.param(given, marks=pytest.mark.slow) for given in (0.0, 1.0)]]
 )

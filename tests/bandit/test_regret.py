@@ -146,6 +146,7 @@ def test_the_papers_set_of_uncapped_rounds_breaks_the_lemma_and_the_repaired_one
     assert repaired <= 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "learner_name"), PAIRS + LONG_MARKED)
 def test_the_decomposition_is_an_identity(name, learner_name):
     _, _, totals = played(name, learner_name, "cix")

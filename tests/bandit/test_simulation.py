@@ -36,6 +36,7 @@ def by_hand(problem, learner, weigh, explore, rounds, runs, key):
 BUILDS = {"switching": lambda: problems.switching(3, 10), "adaptive": lambda: problems.adaptive(3)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("build", "name"),
     [

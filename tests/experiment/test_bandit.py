@@ -14,6 +14,7 @@ def some(names, quick):
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("problem", some(bandit.PROBLEMS, ("shifting_rock_paper_scissors", "kuhn_learning")))
 def test_every_problem_runs_and_leaves_its_files(problem, tmp_path):
     config = bandit.Config(problem=problem, horizon=40, runs=8, arms=3, estimators=("importance", "cix"))
@@ -46,6 +47,7 @@ def test_rows_are_the_figures_of_the_simulation(learner, tmp_path):
     assert last["violation_limit"] == bandits.regret.violation_limit(0, 64)
 
 
+@pytest.mark.thorough
 def test_the_table_has_a_line_for_every_estimator(tmp_path):
     config = bandit.Config(horizon=30, runs=4, arms=2)
     rows = bandit.run(config, tmp_path / "run")

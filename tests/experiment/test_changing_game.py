@@ -75,6 +75,7 @@ def _slow_run(world, setting, seed, learner, reading, pace):
     return np.array(gaps)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reading", changing_game.READINGS)
 @pytest.mark.parametrize("learner", changing_game.LEARNERS)
 def test_runs_are_those_of_a_slow_loop(learner, reading):

@@ -20,6 +20,8 @@ TINY = changing_game_study.Config(
     tuning_seeds=2,
 )
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def tables():

@@ -103,6 +103,7 @@ def run_until(monkeypatch, config, folder, at, number, **options):
     return stop.value
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("config", [SMALL, NEURAL], ids=["tabular", "neural"])
 def test_signals_save_and_a_resumed_run_is_the_same_run(config, whole, tmp_path, monkeypatch):
     if config is SMALL:
@@ -155,6 +156,7 @@ def test_divergence_stops_with_the_update_and_keeps_the_last_good_checkpoint(tmp
     assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [16]
 
 
+@pytest.mark.thorough
 def test_a_step_size_without_bounds_diverges_for_real(tmp_path):
     """A learning rate of 1e38 overflows float32 at once."""
     config = dataclasses.replace(NEURAL, step_size=1e38, optimizer="sgd", magnet_strength=1.0)
@@ -184,6 +186,7 @@ def test_event_files(tmp_path):
     assert b"nash_conv_average" in file.read_bytes()
 
 
+@pytest.mark.thorough
 def test_separate_networks_and_alternating_updates_run(tmp_path):
     config = dataclasses.replace(NEURAL, shared=False, alternating=True, learner="spg", episodes=64 * 8)
     game_run.run(config, tmp_path / "run")
@@ -202,6 +205,7 @@ def test_expected_updates_are_counted_in_iterations(tmp_path):
     assert figures["nash_conv_average"] < 0.3  # 0.917 of uniform play
 
 
+@pytest.mark.thorough
 def test_a_live_run_resumes_to_the_bit(tmp_path, monkeypatch):
     config = game_config.Config(
         game="kuhn_poker", policy="neural", play="live", hidden_layers=(8,), episodes=6 * 32, batch_size=32,

@@ -5,6 +5,8 @@ import pytest
 
 from pohp_neurd.experiment import jobs, records, reproduction, table
 
+pytestmark = pytest.mark.thorough
+
 
 class Here:
     """Runs settings in this process, and counts them."""

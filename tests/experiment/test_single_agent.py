@@ -147,7 +147,7 @@ def test_only_catch_swaps_its_actions():
 
 def test_a_run_that_diverges_says_so_and_keeps_its_last_checkpoint(tmp_path):
     """A learning rate beyond reason, in a wider interval than the run needs to leave the numbers."""
-    config = dataclasses.replace(CONFIG, learning_rates=(1e30,), explorations=(1.0,), seeds=1)
+    config = dataclasses.replace(CONFIG, learning_rates=(1e30,))
     with pytest.raises(
         divergence.Diverged, match=r"a value of seed 0 at learning rate 1e\+30 .* was not finite"
     ):

@@ -98,6 +98,7 @@ def test_intervals_are_scipys_within_monte_carlo_error(name):
         assert least <= row[f"{name}_{end}"] <= most
 
 
+@pytest.mark.thorough
 def test_the_interval_of_a_mean_covers_as_theory_says():
     # The bootstrap's standard error is s √((n − 1) / n) / √n, so 95% becomes P(|t| ≤ 1.96 √((n − 1) / n)).
     samples, runs = 2_000, 10

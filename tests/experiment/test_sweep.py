@@ -151,6 +151,7 @@ def test_a_folder_that_cannot_be(tmp_path):
         sweep.run(settings("seed=0"), tmp_path / "file" / "sweep", Here())
 
 
+@pytest.mark.thorough
 def test_every_script_can_be_swept(tmp_path):
     for script, texts in {
         "train_matrix_game": ["episodes=40", "batch_size=2", "seed=0"],

@@ -14,6 +14,8 @@ import pytest
 
 from pohp_neurd.experiment import executor, grid, jobs, records, sweep
 
+pytestmark = pytest.mark.thorough
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRID = ["width=16", "num_steps=20000", "interval=500", "checkpoint_every=4", "exploration=0,1", "seed=0:3"]
 COMMAND = [

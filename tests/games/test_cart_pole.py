@@ -10,6 +10,7 @@ from pohp_neurd.games import cart_pole
 from pohp_neurd import process
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "world",
     [cart_pole.CartPole(horizon=30), pytest.param(cart_pole.CartPole(), marks=pytest.mark.slow)],

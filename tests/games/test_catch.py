@@ -19,6 +19,7 @@ WORLDS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("world", WORLDS, ids=str)
 def test_it_is_a_process(world):
     process.check_process(world)

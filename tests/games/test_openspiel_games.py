@@ -103,6 +103,7 @@ def test_information_states_tell_histories_apart():
     assert len(strings) == len(tensors) == decisions
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rows", "columns", "horizon", "value"),
     # The widest ball that can be reached is rows − 1 columns from the middle.

@@ -48,6 +48,7 @@ def test_transitions_are_sampled_with_their_probabilities():
         assert abs(frequency - chance) <= 5 * np.sqrt(chance * (1 - chance) / count)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sampled", [False, True], ids=["expected", "sampled"])
 def test_both_kinds_of_continuation_give_the_closed_form_value(sampled):
     # 20,000 lifetimes of 120 decisions (0.8^120 is 2e-12), 5 standard errors.

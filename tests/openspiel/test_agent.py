@@ -81,6 +81,7 @@ def without_steps(agent):
     return taken
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker"])
 def test_openspiels_own_test_of_policy_gradient_agents(learner, game):
@@ -101,6 +102,7 @@ def test_openspiels_own_test_of_policy_gradient_agents(learner, game):
     assert all(np.isfinite(agent.loss) for agent in agents)
 
 
+@pytest.mark.thorough
 def test_openspiels_own_test_on_hanabi():
     settings = {
         "players": 3,
@@ -117,6 +119,7 @@ def test_openspiels_own_test_on_hanabi():
     assert all(agent.loss is not None for agent in agents)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker", "tiny_hanabi"])
 @pytest.mark.parametrize("network", ["mlp", "table"])
 def test_only_the_actor_or_everyone_makes_no_difference(game, network):
@@ -435,6 +438,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NETWORKS)
 def test_any_network(name):
     env = environment()
@@ -443,6 +447,7 @@ def test_any_network(name):
     assert all(int(snapshot(agent)["learner"].updates) == 2 for agent in agents)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("keywords", [{"hidden_layers_sizes": [16, 8]}, {"network": "table"}])
 def test_acting_agrees_with_the_learners_model(keywords):
     env = environment("leduc_poker")
@@ -472,6 +477,7 @@ def test_the_probability_kept_is_the_one_acted_with():
     assert choice.probability == pytest.approx(output.probs[output.action], abs=1e-15)
 
 
+@pytest.mark.thorough
 def test_nothing_is_compiled_again(count_compilations):
     env = environment("leduc_poker")
     agents = agents_for(env, hidden_layers_sizes=[9])

@@ -7,6 +7,8 @@ from open_spiel.python import rl_environment, vector_env
 
 from pohp_neurd import openspiel
 
+pytestmark = pytest.mark.thorough
+
 
 def environment(seed=3):
     env = rl_environment.Environment("leduc_poker")

@@ -7,6 +7,8 @@ from open_spiel.python import rl_environment, vector_env
 
 from pohp_neurd import openspiel
 
+pytestmark = pytest.mark.thorough
+
 SIMPLE = """
   EFG 2 R "Simple single-agent problem" { "Player 1" } ""
   p "ROOT" 1 1 "ROOT" { "L" "R" } 0

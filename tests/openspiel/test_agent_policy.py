@@ -34,6 +34,7 @@ def trained(name, episodes=20, **keywords):
     return game, agents
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("network", ["mlp", "table"])
 def test_openspiels_conventions_of_policies(name, network):
@@ -57,6 +58,7 @@ def test_openspiels_conventions_of_policies(name, network):
         assert joint.sample_action(state) in answer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", GAMES)
 def test_tabular_form_and_every_nash_conv(name):
     game, agents = trained(name)

@@ -75,6 +75,7 @@ def test_every_history_says_what_openspiel_says(leduc):
             np.testing.assert_array_equal(leduc.features[number], state.information_state_tensor())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [
@@ -91,6 +92,7 @@ def test_compiled_games_are_processes(name):
     assert agent_state.has_perfect_recall(tree, agent_state.information_state(tree))
 
 
+@pytest.mark.thorough
 def test_sampled_play_agrees_with_exact_returns():
     """100,000 episodes of uniform play: the mean return is the exact one within 5 standard errors."""
     tree = openspiel.compile_game("kuhn_poker(players=3)")

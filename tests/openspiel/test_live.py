@@ -94,6 +94,7 @@ def test_only_the_learning_seat_is_learnt_from():
     assert int(after.decisions) == 16
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("learner", "baseline"), [("spg", "critic"), pytest.param("neurd", "none", marks=pytest.mark.slow)]
 )

@@ -10,6 +10,8 @@ from open_spiel.python.algorithms import expected_game_score
 from pohp_neurd import neural, openspiel
 from pohp_neurd.openspiel import live, live_game, matches, players
 
+pytestmark = pytest.mark.thorough
+
 
 class Always(openspiel_policy.Policy):
     """One action wherever it is legal, else the first."""

@@ -24,6 +24,8 @@ GAMES = (
     REPEATED,  # rewards on the way, for two
 )
 
+pytestmark = pytest.mark.thorough
+
 
 def network_for(world, torso=(8,), seed=0):
     model = neural.network(world.num_features, world.num_actions, torso=torso, critic=True)

@@ -10,6 +10,8 @@ from pohp_neurd import exact, openspiel
 from pohp_neurd.experiment import game_config, game_run
 from pohp_neurd.openspiel import saved
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):

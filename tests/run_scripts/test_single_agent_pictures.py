@@ -9,6 +9,8 @@ from absl.testing import flagsaver
 
 from pohp_neurd.experiment import single_agent
 
+pytestmark = pytest.mark.thorough
+
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "run_scripts"
 
 

@@ -59,6 +59,7 @@ def test_a_folder_that_may_not_be_written_to(script, tmp_path, capsys):
     assert "cannot be written" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_from_the_shell():
     """Help by topic with defaults, and an unknown flag, each in a process of its own."""
 
