@@ -110,6 +110,7 @@ def test_a_window_recalls_what_the_information_state_forgets():
     assert not agent_state.has_perfect_recall(world, agent_state.last_observation(world))
 
 
+@pytest.mark.thorough
 def test_perfect_recall_holds_for_full_observations():
     world = remembering()
     for memory in (agent_state.information_state(world), agent_state.last_observation(world)):

@@ -53,6 +53,7 @@ def test_iterations_follow_exact_directions(name):
     np.testing.assert_allclose(average, total / total.sum(axis=1, keepdims=True), atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_average_policy_of_a_matrix_game_is_the_plain_mean():
     game = matrix_game.zero_sum(matrix_game.BIASED_ROCK_PAPER_SCISSORS)
     _, average = run(game, 20_000, lambda t: 0.02)

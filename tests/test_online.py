@@ -271,6 +271,7 @@ def test_a_life_is_the_same_to_the_bit_however_it_is_cut_into_calls():
     np.testing.assert_array_equal(totals[0].reward, sum(total.reward for total in part_totals))
 
 
+@pytest.mark.thorough
 def test_settings_make_a_difference():
     """Each of the learning rates and explorations arrives: no two runs end with the same parameters."""
     lives, _ = _lives(catch.Catch(), online.Options(), _runs(SETTINGS), 200)

@@ -140,6 +140,7 @@ def test_perfect_values_are_a_fixed_point():
             np.testing.assert_allclose(got, truth[:-1], rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_gradient_flows_to_values_with_the_forward_views_weights():
     with jax.enable_x64(True):
         arrays = [jnp.asarray(x) for x in (REWARDS, CONTINUATIONS, VALUES)]

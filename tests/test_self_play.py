@@ -137,6 +137,7 @@ def test_the_average_policy_weighs_with_own_reach_and_time(weights, share):
     np.testing.assert_allclose(average, total / total.sum(axis=1, keepdims=True), atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_alternating_updates_move_one_agent_at_a_time():
     tree, seats, arena = arena_of("kuhn_poker")
     loop = loop_for(seats, learners.neurd_cix(0.1), alternating=True)
@@ -149,6 +150,7 @@ def test_alternating_updates_move_one_agent_at_a_time():
             assert set(tree.state_player[moved]) == {update % 2}
 
 
+@pytest.mark.thorough
 def test_scaled_returns_are_a_smaller_step_with_a_stronger_magnet():
     _, seats, arena = arena_of("kuhn_poker")
     with jax.enable_x64(True):
@@ -186,6 +188,7 @@ def trained_on(tree, updates, *, rule=None, step_size=0.5, **options):
         return tree, np.asarray(loop.policies(state)), np.asarray(loop.average(arena, state))
 
 
+@pytest.mark.thorough
 def test_prisoners_defect():
     tree, current, average = trained("matrix_pd", 400)
     for table in (current, average):
@@ -214,6 +217,7 @@ def test_an_agent_that_often_has_no_turn_learns():
     assert current[1, 1] > 0.9
 
 
+@pytest.mark.thorough
 def test_three_players_learn():
     tree, _, average = trained(SHIFTED, 1_500, step_size=2.0)
     assert exact.nash_conv(tree, exact.uniform(tree)) == pytest.approx(2.0625)

@@ -126,6 +126,7 @@ def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
                 np.testing.assert_allclose(mine, theirs, atol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", ["spg", "neurd", "neurd_cix"])
 def test_a_table_learns_from_a_tally_as_from_its_decisions(rule):
     tree, seats, logits, visits = batch()

@@ -231,6 +231,7 @@ def test_impossible_outcomes_never_come():
     assert set(outcomes) == {1, 2}  # outcome 0 has probability 0
 
 
+@pytest.mark.thorough
 def test_played_returns_have_the_exact_expectation():
     # 100,000 episodes, 5 standard errors; rewards at chance histories are part of them.
     t, count = world(), 100_000

@@ -121,6 +121,7 @@ def test_one_state_tabular_neurd_cix_is_hedge_with_cix_step_by_step(exploration)
     assert policy.max() > 0.35
 
 
+@pytest.mark.thorough
 def test_many_runs_take_their_own_arms_and_utilities():
     player = reduction(bandit_learners.hedge(0.5), "cix", 0.1)
     state = player.init(3, 2)
@@ -143,6 +144,7 @@ def test_wrong_input_is_refused_with_a_sentence():
         player.update(player.init(2), 0, 0.5)
 
 
+@pytest.mark.thorough
 def test_public_names_hold_whatever_is_imported_first():
     assert isinstance(pohp_neurd.bandit.reduction(bandit_learners.hedge(0.1), "cix", 0.1), BanditLearner)
     for first in (

@@ -158,6 +158,7 @@ def test_the_decomposition_is_an_identity(name, learner_name):
     assert np.abs(parts.arm_error).max() > 1  # there is something to add up
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "learner_name", "estimator"),
     [(*pair, "cix") for pair in PAIRS]

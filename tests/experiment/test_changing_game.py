@@ -10,6 +10,8 @@ from scipy import optimize
 from pohp_neurd import exact, learners
 from pohp_neurd.experiment import changing_game
 
+pytestmark = pytest.mark.thorough
+
 PACE = changing_game.Pace(jump_every=20, batch_size=3, decay_start=10.0, magnet_speed=0.1, baseline_speed=0.2)
 SETTINGS = changing_game.Setting(
     exploration=np.array([0.0, 0.1, 0.3, 1.0, 1.0, 0.2], np.float32),

@@ -113,6 +113,7 @@ def _play(world, policy, num_steps, seed):
     )()
 
 
+@pytest.mark.thorough
 def test_a_uniform_policy_misses_four_balls_of_five():
     """20,000 balls, 5 sigma: σ = √(0.8 · 0.2 / 20,000) = 0.0028."""
     balls = 20_000

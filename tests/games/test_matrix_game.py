@@ -40,6 +40,7 @@ def test_zero_sum_pays_nothing_in_all():
     np.testing.assert_array_equal(world.return_shift, [2.0, 2.0])
 
 
+@pytest.mark.thorough
 def test_bandit_costs_what_it_says():
     misses = [0.2, 0.7, 0.0]
     world = matrix_game.bandit(misses)

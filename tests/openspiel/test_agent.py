@@ -133,6 +133,7 @@ def test_only_the_actor_or_everyone_makes_no_difference(game, network):
     assert int(results[0][0]["learner"].updates) == 2
 
 
+@pytest.mark.thorough
 def test_a_player_without_a_turn_learns_nothing_from_that_episode():
     env = environment(pyspiel.load_efg_game(NO_TURN))
     for everyone in (False, True):
@@ -178,6 +179,7 @@ def returns_to_go(env, agents, **style):
             assert batch[3 * episode].return_ == pytest.approx(total[player])
 
 
+@pytest.mark.thorough
 def test_intermediate_rewards_when_everyone_is_stepped():
     env = environment(repeated_game())
     assert sum(abs(total).sum() for total in play(env, agents_for(env), 5, everyone=True)) > 0
@@ -253,6 +255,7 @@ def test_evaluation_leaves_no_trace():
     same_bits(*twins)
 
 
+@pytest.mark.thorough
 def test_observations_instead_of_information_states():
     env = environment(observation_type=rl_environment.ObservationType.OBSERVATION)
     agents = agents_for(env)

@@ -102,6 +102,7 @@ def test_one_agent_for_all_seats():
     assert one.action_probabilities(state) == seats.action_probabilities(state)
 
 
+@pytest.mark.thorough
 def test_simultaneous_moves_need_a_player():
     game = pyspiel.load_game("matrix_brps")
     env = rl_environment.Environment(game)

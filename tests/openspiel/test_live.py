@@ -11,6 +11,8 @@ from open_spiel.python import policy as openspiel_policy
 from pohp_neurd import checkpoint, openspiel
 from pohp_neurd.openspiel import live, states
 
+pytestmark = pytest.mark.thorough
+
 SMALL = live.Config(batch_episodes=16, slots=8, torso=(8,))
 
 

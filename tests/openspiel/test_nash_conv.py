@@ -129,6 +129,7 @@ def test_value_of_leduc_poker():
     assert exact.expected_returns(tree, table)[0] == pytest.approx(-0.0856064, abs=0.01)
 
 
+@pytest.mark.thorough
 def test_every_kind_of_policy_gives_the_same_answer():
     game = pyspiel.load_game("leduc_poker")
     tree = openspiel.compile_game(game)

@@ -23,6 +23,7 @@ def test_expected_updates_find_the_value_of_kuhn_poker():
     assert solver.iteration == 1_500
 
 
+@pytest.mark.thorough
 def test_updates_one_by_one_are_updates_in_one_call():
     one_by_one, at_once = (openspiel.NeuRDCIXSolver("kuhn_poker", update="sampled") for _ in range(2))
     for _ in range(3):

@@ -6,6 +6,7 @@ import pytest
 from absl.testing import flagsaver
 
 
+@pytest.mark.thorough
 def test_it_trains_and_goes_on(script, tmp_path, capsys):
     with flagsaver.flagsaver(episodes=64, reports=2, network="table", checkpoint_dir=str(tmp_path)):
         script.main([])

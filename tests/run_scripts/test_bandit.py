@@ -43,6 +43,7 @@ def test_wrong_flags_end_with_one_sentence_and_code_2(script, given, message, tm
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.thorough
 def test_help_helps():
     shown = subprocess.run([sys.executable, SCRIPT, "--help"], capture_output=True, text=True, check=False)
     for flag in (

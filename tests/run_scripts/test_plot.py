@@ -134,6 +134,7 @@ def test_wrong_arguments_get_one_sentence(script, sweep, tmp_path, capsys, argum
     assert not picture.exists()
 
 
+@pytest.mark.thorough
 def test_help_has_examples_and_every_flag(script):
     path = pathlib.Path(script.__file__)
     told = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True, check=True).stdout

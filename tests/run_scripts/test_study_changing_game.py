@@ -7,6 +7,8 @@ import sys
 import pytest
 from absl import flags
 
+pytestmark = pytest.mark.thorough
+
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "study_changing_game.py"
 
 

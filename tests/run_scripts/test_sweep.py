@@ -35,6 +35,7 @@ def call(script, tmp_path, monkeypatch):
 GRID = {"script": "train_matrix_game", "sweep": ["episodes=40", "batch_size=2", "seed=0,1"]}
 
 
+@pytest.mark.thorough
 def test_it_ends_with_one_line_of_json(call, tmp_path, capsys):
     assert call(**GRID) == 0
     assert json.loads(capsys.readouterr().out) == {

@@ -12,6 +12,7 @@ from absl.testing import flagsaver
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
 
 
+@pytest.mark.thorough
 def test_a_run_ends_with_json(script, tmp_path, capsys):
     folder = tmp_path / "run"
     with flagsaver.flagsaver(game="kuhn_poker", episodes=2048, batch_size=256, output_dir=str(folder)):

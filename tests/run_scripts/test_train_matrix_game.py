@@ -11,6 +11,7 @@ from pohp_neurd.experiment import records
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_matrix_game.py"
 
 
+@pytest.mark.thorough
 def test_a_run_and_its_folder(script, tmp_path, capsys):
     with flagsaver.flagsaver(episodes=64_000, output_dir=str(tmp_path / "run")):
         script.main([])
