@@ -1,0 +1,84 @@
+"""The tables of README.md and docs/findings.md, made from the CSV files in results/."""
+
+import pathlib
+
+from pohp_neurd.experiment import summary, table
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "results"
+
+
+def interval(row):
+    """Mean and 95% interval, as the documents write them."""
+    return f"{_number(row['mean'])} [{_number(row['mean_low'])}, {_number(row['mean_high'])}]"
+
+
+def _number(value):
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
+    return text.replace("-", "−")
+
+
+def paper():
+    """Accumulated reward at the paper's learning rates: README.md."""
+    heads = ["", "SPG", "η = 0", "0.01", "0.03", "0.1", "0.3", "1"]
+    lines = [heads, ["---"] * len(heads)]
+    for environment, rate in (("catch", "0.001797"), ("cart_pole", "5e-05")):
+        rows = table.read(RESULTS / "paper" / environment / f"explorations_{rate}.csv")
+        name = f"{environment.replace('_', ' ')} at {float(rate):.6f}".rstrip("0")
+        lines.append([name, *map(interval, rows)])
+    return _table(lines)
+
+
+def self_play():
+    """NashConv in tabular self-play over exploration: docs/findings.md."""
+    columns = ("nash_conv", "nash_conv_average")
+    heads = ["", "Leduc, current", "Leduc, average", "Kuhn, current", "Kuhn, average"]
+    lines = [heads, ["---"] * len(heads)]
+    rows = table.read(RESULTS / "self_play" / "exploration_results.csv")
+    found = {
+        (game, column): {
+            _setting(row): row
+            for row in summary.summarise(
+                table.select(rows, {"game": game}),
+                by=["learner", "exploration", "exploration_decay"],
+                value=column,
+            )
+        }
+        for game in ("leduc_poker", "kuhn_poker")
+        for column in columns
+    }
+    for setting in _settings(next(iter(found.values()))):
+        lines.append([setting, *(interval(part[setting]) for part in found.values())])
+    return _table(lines)
+
+
+def swapping_catch():
+    """Catch whose actions swap: docs/findings.md."""
+    heads = ["", "accumulated reward", "balls missed in the last 30,000 steps"]
+    lines = [heads, ["---"] * len(heads)]
+    rows = table.read(RESULTS / "non_stationary" / "swapping_catch_results.csv")
+    rows = [{**row, "missed": 9 * row["losses_per_step_at_end"]} for row in rows]
+    by = ["learner", "exploration", "exploration_decay"]
+    parts = [
+        {_setting(row): row for row in summary.summarise(rows, by=by, value=value)}
+        for value in ("total_reward", "missed")
+    ]
+    for setting in _settings(parts[0]):
+        lines.append([setting, *(interval(part[setting]) for part in parts)])
+    return _table(lines)
+
+
+def _setting(row):
+    if row["learner"] == "spg":
+        return "SPG"
+    name = f"η = {row['exploration']:g}"
+    return f"{name}, decreasing" if row["exploration_decay"] else name
+
+
+def _settings(rows):
+    """SPG first, constant explorations, then decreasing ones."""
+    return sorted(rows, key=lambda name: (name != "SPG", "decreasing" in name))
+
+
+def _table(lines):
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
