@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import jobs, records
+from pohp_neurd.experiment import jobs, records, table
 
 
 class Setting(NamedTuple):
@@ -44,8 +44,7 @@ def parse(script: str, texts: Sequence[str]) -> Grid:
         if span:
             values[name] = [str(number) for number in range(int(span[1]), int(span[2]))]
         else:
-            # Not at commas in parentheses, which are part of a game's name.
-            values[name] = re.split(r",(?![^(]*\))", listed)
+            values[name] = table.items(listed)
     return Grid(script, values)
 
 

@@ -63,7 +63,7 @@ def run(
 
 
 def read(path: records.Path) -> list[Finished]:
-    """What the folder of a sweep has on finished settings, in the order of their flags."""
+    """What the folder of a sweep has on finished settings."""
     found = []
     for file in sorted((pathlib.Path(path) / "outcomes").glob("*.json")):
         content = records.read_json(file)

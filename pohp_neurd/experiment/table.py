@@ -49,6 +49,15 @@ def require(rows: Sequence[Row], columns: Iterable[str]) -> None:
                 raise ValueError(f"there is no column {name!r}; the columns are {', '.join(row)}.")
 
 
+def items(text: str) -> list[str]:
+    """What stands between the commas of `text`; one in brackets belongs to an OpenSpiel game's parameters.
+
+    >>> items("goofspiel(num_cards=3,players=2),kuhn_poker")
+    ['goofspiel(num_cards=3,players=2)', 'kuhn_poker']
+    """
+    return re.split(r",(?![^(]*\))", text)
+
+
 def conditions(text: str) -> dict[str, Any]:
     """The conditions in `text`, which has commas between them.
 
@@ -56,8 +65,7 @@ def conditions(text: str) -> dict[str, Any]:
     {'environment': 'catch', 'exploration': 0.1}
     """
     found = {}
-    # A comma inside brackets belongs to an OpenSpiel game's parameters.
-    for part in re.split(r",(?![^(]*\))", text):
+    for part in items(text):
         name, sign, wanted = part.partition("=")
         if not (name and sign):
             raise ValueError(f"a condition is written column=value, but one is {part!r}.")

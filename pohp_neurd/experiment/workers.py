@@ -36,21 +36,19 @@ def run(
                 worker = crew.pop(pipe)
                 setting = worker.setting
                 try:
-                    outcome = worker.pipe.recv()
+                    outcome, died = worker.pipe.recv(), False
                 except (EOFError, OSError):
-                    code = worker.end()
-                    worker = _Worker(worker.log)
+                    outcome, died = jobs.Outcome(None, _death(worker.end()), 0.0), True
                     tries[setting.id] += 1
-                    if tries[setting.id] < TRIES:
-                        waiting.append(setting)
-                    else:
-                        yield setting, jobs.Outcome(None, _death(code), 0.0)
+                if died and tries[setting.id] < TRIES:
+                    waiting.append(setting)
                 else:
                     yield setting, outcome
                 if waiting:
+                    worker = _Worker(worker.log) if died else worker
                     worker.take(waiting.pop(), runs)
                     crew[worker.pipe] = worker
-                else:
+                elif not died:
                     worker.end(idle=True)
     finally:
         for worker in crew.values():
