@@ -12,7 +12,7 @@ import time
 from pohp_neurd.experiment import executor, grid, lanes, sweep
 
 SETTINGS = 8
-STEPS = 100_000
+STEPS = 300_000
 
 
 def seconds(cores: int) -> float:

@@ -11,6 +11,13 @@ from absl import app, flags, logging
 Topics = Mapping[str, Mapping[str, str]]
 """Topic -> flag -> what it means."""
 
+EXECUTOR = {
+    "executor": "local (a worker process for each core) or ray.",
+    "cores": "Worker processes of executor=local, or of a Ray cluster that is started here.",
+    "address": "Of a Ray cluster that runs already, such as auto or 10.0.0.1:6379.",
+}
+"""The flags of all scripts that run sweeps: defined by `define_executor`, read by `executor`."""
+
 
 def define(config_class: type, topics: Topics) -> None:
     """A flag for every name in `topics`, with the type and default that the config's field has."""
@@ -43,6 +50,19 @@ def config(kind: type, topics: Topics) -> Any:
                 raise ValueError(f"{name} must be whole numbers with commas, but is {value}.") from None
         chosen[name] = value
     return kind(**chosen)
+
+
+def define_executor() -> None:
+    """The flags in `EXECUTOR`."""
+    flags.DEFINE_string("executor", "local", EXECUTOR["executor"])
+    flags.DEFINE_integer("cores", None, EXECUTOR["cores"])
+    flags.DEFINE_string("address", None, EXECUTOR["address"])
+
+
+def executor() -> dict[str, Any]:
+    """What the flags ask of `experiment.executor.build`, which plotting scripts need not load."""
+    values = flags.FLAGS
+    return {"name": values.executor, "cores": values.cores, "address": values.address}
 
 
 def run(main: Callable[[list[str]], None], doc: str, topics: Topics, defaults: Mapping[str, str]) -> None:

@@ -33,19 +33,10 @@ TOPICS = {
         "epsilon": "Adam's ε.",
     },
 }
-_OWN = {
-    "Where": {
-        "output_dir": "The folder of all runs.",
-        "executor": "local (a worker process for each core) or ray.",
-        "cores": "Worker processes of executor=local, or of a Ray cluster that is started here.",
-        "address": "Of a Ray cluster that runs already, such as auto or 10.0.0.1:6379.",
-    }
-}
+_OWN = {"Where": {"output_dir": "The folder of all runs.", **command_line.EXECUTOR}}
 command_line.define(reproduction.Config, TOPICS)
 _OUTPUT = flags.DEFINE_string("output_dir", None, _OWN["Where"]["output_dir"])
-_EXECUTOR = flags.DEFINE_string("executor", "local", _OWN["Where"]["executor"])
-_CORES = flags.DEFINE_integer("cores", None, _OWN["Where"]["cores"])
-_ADDRESS = flags.DEFINE_string("address", None, _OWN["Where"]["address"])
+command_line.define_executor()
 
 
 def main(_: list[str]) -> None:
@@ -53,7 +44,7 @@ def main(_: list[str]) -> None:
     try:
         config = command_line.config(reproduction.Config, TOPICS)
         folder = _OUTPUT.value or f"runs/paper_{config.environment}_{config.scale}"
-        execute = executor.build(_EXECUTOR.value, cores=_CORES.value, address=_ADDRESS.value)
+        execute = executor.build(**command_line.executor())
         figures = reproduction.run(config, folder, execute)
     except (ValueError, OSError) as error:
         command_line.refused(error)

@@ -27,20 +27,16 @@ TOPICS = {
     "The sweep": {
         "output_dir": "The folder of the sweep.",
         "retry_failed": "Run settings that failed before once more.",
-        "executor": "local (a worker process for each core) or ray.",
-        "cores": "Worker processes of executor=local, or of a Ray cluster that is started here.",
-        "address": "Of a Ray cluster that runs already, such as auto or 10.0.0.1:6379.",
+        **command_line.EXECUTOR,
     },
 }
-_DEFAULTS = {"cores": "all"}
+_DEFAULTS = {"cores": "all", "sweep": "none"}
 _SCRIPT = flags.DEFINE_string("script", None, TOPICS["What is swept"]["script"])
 _SWEEP = flags.DEFINE_multi_string("sweep", [], TOPICS["What is swept"]["sweep"])
 _GRID = flags.DEFINE_string("grid", None, TOPICS["What is swept"]["grid"])
 _OUTPUT = flags.DEFINE_string("output_dir", "runs/sweep", TOPICS["The sweep"]["output_dir"])
 _RETRY = flags.DEFINE_bool("retry_failed", False, TOPICS["The sweep"]["retry_failed"])
-_EXECUTOR = flags.DEFINE_string("executor", "local", TOPICS["The sweep"]["executor"])
-_CORES = flags.DEFINE_integer("cores", None, TOPICS["The sweep"]["cores"])
-_ADDRESS = flags.DEFINE_string("address", None, TOPICS["The sweep"]["address"])
+command_line.define_executor()
 
 
 def main(_: list[str]) -> None:
@@ -49,7 +45,7 @@ def main(_: list[str]) -> None:
         finished = sweep.run(
             grid.settings(_grids()),
             _OUTPUT.value,
-            executor.build(_EXECUTOR.value, cores=_CORES.value, address=_ADDRESS.value),
+            executor.build(**command_line.executor()),
             retry_failed=_RETRY.value,
         )
     except (ValueError, OSError) as error:
