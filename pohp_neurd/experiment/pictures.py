@@ -20,7 +20,7 @@ _SERIES = {
     "nash_conv": ("exploration",),
 }
 
-_FIGURES = frozenset(
+FIGURES = frozenset(
     [
         "updates",
         "episodes",
@@ -118,7 +118,7 @@ def last(rows: Sequence[table.Row]) -> list[table.Row]:
     runs: dict[tuple[Any, ...], table.Row] = {}
     for row in rows:
         # What is no figure says which run it is. An unknown figure keeps rows apart: they are then refused.
-        run = tuple((name, content) for name, content in row.items() if name not in _FIGURES)
+        run = tuple((name, content) for name, content in row.items() if name not in FIGURES)
         if run not in runs or row.get("steps", 0) >= runs[run].get("steps", 0):
             runs[run] = row
     return list(runs.values())

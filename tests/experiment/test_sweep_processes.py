@@ -4,12 +4,13 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
+import permissions
 import pytest
 
 from pohp_neurd.experiment import executor, grid, jobs, records, sweep
@@ -90,7 +91,6 @@ def test_two_workers_give_the_same_tables_and_one_that_dies_is_replaced(whole, t
         """The executor, with a worker killed once a run is in its middle."""
         steps = execute(todo, runs)
         pid = os.getpid()
-        import threading
 
         def kill():
             _wait_for(lambda: _begun(folder))
@@ -106,6 +106,29 @@ def test_two_workers_give_the_same_tables_and_one_that_dies_is_replaced(whole, t
     assert killed
     assert not sweep.failures(finished)
     assert _tables(folder) == whole
+
+
+def test_a_setting_whose_worker_always_dies_is_given_up_and_the_rest_is_run(tmp_path):
+    todo = grid.settings([grid.parse("bandit", ["runs=2", "horizon=10", "seed=0:2"])])
+    folder, killed = tmp_path / "sweep", []
+
+    def kill():
+        """Kills the first three workers."""
+        while len(killed) < 3:
+            for pid in _descendants(os.getpid(), "spawn_main"):
+                if pid not in killed:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    finished = sweep.run(todo, folder, executor.build("local", cores=1))
+    thread.join()
+    (row,) = records.read_csv(folder / "failures.csv")
+    assert row["sentence"] == "Its worker process died 3 times, the last time with exit code -9."
+    assert len(sweep.failures(finished)) == 1
+    assert len(records.read_csv(folder / "results.csv")) == 1
 
 
 @pytest.mark.slow
@@ -200,13 +223,10 @@ def test_a_folder_that_may_not_be_written_to_fails_its_setting_alone(whole, tmp_
     forbidden = folder / "runs" / _settings()[2].id
     forbidden.mkdir(parents=True)
     (forbidden / "config.json").write_text("{}")
-    # The superuser may write everywhere, unless without this capability.
-    humble = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
-    if humble and not shutil.which("setpriv"):
-        pytest.skip("needs setpriv")
+    command = permissions.without_privilege([*COMMAND, f"--output_dir={folder}"])
     (forbidden / "config.json").chmod(0o000)
     forbidden.chmod(0o555)
-    done = subprocess.run([*humble, *COMMAND, f"--output_dir={folder}"], capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert json.loads(done.stdout)["failed"] == 1
     (row,) = records.read_csv(folder / "failures.csv")

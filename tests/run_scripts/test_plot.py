@@ -9,7 +9,7 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-from pohp_neurd.experiment import pictures, records, table
+from pohp_neurd.experiment import game_run, matrix_self_play, pictures, records, single_agent, table
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "results"
 CURVES = RESULTS / "single_agent"
@@ -75,6 +75,12 @@ def test_of_whole_curves_the_last_rows_are_final_figures():
     assert pictures.last(final) == final
     mean = np.mean([row["total_reward"] for row in final if row["exploration"] == 1])
     assert round(mean) == -15_036  # docs/catch_and_cart_pole.md
+
+
+def test_what_is_no_setting_in_a_table_of_curves():
+    """`pictures` names the columns by itself, so that a picture is drawn without loading JAX."""
+    written = {*single_agent.COLUMNS, *game_run.LIVE_COLUMNS, *matrix_self_play.COLUMNS}
+    assert written - {"learning_rate", "exploration", "seed"} == pictures.FIGURES
 
 
 def test_inputs_have_names_and_conditions(tmp_path):
