@@ -40,16 +40,20 @@ def parse(script: str, texts: Sequence[str]) -> Grid:
             raise ValueError(f"a sweep is written name=value,value,..., but one is {text!r}.")
         if name in values:
             raise ValueError(f"{name} is swept twice: give all its values at once.")
-        span = re.fullmatch(r"(\d+):(\d+)", listed)
-        if span:
-            values[name] = [str(number) for number in range(int(span[1]), int(span[2]))]
-        else:
-            values[name] = table.items(listed)
+        values[name] = _listed(listed)
     return Grid(script, values)
 
 
+def _listed(text: str) -> list[str]:
+    span = re.fullmatch(r"(\d+):(\d+)", text)
+    return [str(number) for number in range(int(span[1]), int(span[2]))] if span else table.items(text)
+
+
 def read(path: records.Path) -> list[Grid]:
-    """Grids from a JSON file: {"script": name, "sweep": {flag: [values]}}, or a list of such."""
+    """Grids from a JSON file: {"script": name, "sweep": {flag: [values]}}, or a list of such.
+
+    Instead of a list there may be one value, or a text as `parse` takes it, such as "0:20".
+    """
     try:
         content = records.read_json(path)
     except FileNotFoundError:
@@ -58,9 +62,16 @@ def read(path: records.Path) -> list[Grid]:
     for part in content if isinstance(content, list) else [content]:
         if not isinstance(part, dict) or set(part) != {"script", "sweep"}:
             raise ValueError(f'{path} must hold {{"script": ..., "sweep": ...}}, or a list of such.')
-        sweep = {name: value if isinstance(value, list) else [value] for name, value in part["sweep"].items()}
-        found.append(Grid(part["script"], sweep))
+        if not isinstance(part["sweep"], dict):
+            raise ValueError(f"sweep in {path} must hold the values of each flag, but is {part['sweep']!r}.")
+        found.append(Grid(part["script"], {name: _values(value) for name, value in part["sweep"].items()}))
     return found
+
+
+def _values(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return _listed(value)
+    return value if isinstance(value, list) else [value]
 
 
 def settings(grids: Sequence[Grid]) -> list[Setting]:

@@ -46,7 +46,7 @@ def test_a_file_may_hold_several_grids(tmp_path):
     path = tmp_path / "grid.json"
     content = [
         {"script": "train_single_agent", "sweep": {"learner": "spg", "seed": [0, 1]}},
-        {"script": "train_single_agent", "sweep": {"exploration": [0, 0.5], "seed": [0, 1]}},
+        {"script": "train_single_agent", "sweep": {"exploration": [0, 0.5], "seed": "0:2"}},
         {"script": "train_single_agent", "sweep": {"exploration": [0.5], "seed": [1]}},
     ]
     path.write_text(json.dumps(content))
@@ -103,6 +103,7 @@ def test_what_cannot_be_swept(script, texts, sentence):
         ("{", "is not valid JSON"),
         ('{"sweep": {}}', "must hold"),
         ("[1]", "must hold"),
+        ('{"script": "bandit", "sweep": [1]}', "the values of each flag"),
         (
             '[{"script": "bandit", "sweep": {"seed": 0}}, {"script": "train_game", "sweep": {"seed": 0}}]',
             "of one",
