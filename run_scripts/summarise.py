@@ -3,6 +3,7 @@
     python run_scripts/summarise.py --input=runs/sweep/results.csv --by=learner,exploration
     python run_scripts/summarise.py --input=runs/games/results.csv --by=exploration --where=game=leduc_poker \
         --value=nash_conv_average --output=leduc.csv
+    python run_scripts/summarise.py --input=runs/sweep/results.csv --against=learner=spg
 
 Mean, median and interquartile mean with 95% bootstrap intervals, worst and best.
 """
@@ -18,6 +19,8 @@ TOPICS = {
         "by": "Columns, with commas: a row of the table for each combination of their values.",
         "value": "The column whose statistics are wanted.",
         "where": "A condition column=value that all rows must meet. Repeat it for several.",
+        "against": "Conditions column=value, with commas, of the rows against which the others are held: "
+        "adds each setting's mean less theirs, with its interval.",
         "stratum": "A column, such as environment, within whose values runs are resampled.",
     },
     "Where to": {"output": "The table as CSV; none: on the screen only."},
@@ -27,6 +30,7 @@ _INPUT = flags.DEFINE_string("input", "", _MEANINGS["input"])
 _BY = flags.DEFINE_list("by", ["learner", "exploration"], _MEANINGS["by"])
 _VALUE = flags.DEFINE_string("value", "total_reward", _MEANINGS["value"])
 _WHERE = flags.DEFINE_multi_string("where", [], _MEANINGS["where"])
+_AGAINST = flags.DEFINE_string("against", None, _MEANINGS["against"])
 _STRATUM = flags.DEFINE_string("stratum", None, _MEANINGS["stratum"])
 _OUTPUT = flags.DEFINE_string("output", None, _MEANINGS["output"])
 
@@ -39,7 +43,10 @@ def main(_: list[str]) -> None:
         rows: list[table.Row] = list(table.read(_INPUT.value))
         for condition in _WHERE.value:
             rows = table.select(rows, table.conditions(condition))
-        found = summary.summarise(rows, by=_BY.value, value=_VALUE.value, stratum=_STRATUM.value)
+        against = table.select(rows, table.conditions(_AGAINST.value)) if _AGAINST.value else None
+        found = summary.summarise(
+            rows, by=_BY.value, value=_VALUE.value, against=against, stratum=_STRATUM.value
+        )
         if _OUTPUT.value:
             records.write_csv(_OUTPUT.value, found, list(found[0]))
     except (ValueError, OSError) as error:
@@ -52,6 +59,9 @@ def main(_: list[str]) -> None:
         "median": "{median}",
         "worst to best": "{worst} to {best}",
     }
+    if against is not None:
+        columns[f"less {_AGAINST.value}"] = "{difference}"
+        columns["its 95% interval"] = "{difference_low} to {difference_high}"
     print(summary.markdown(found, columns), end="")
 
 

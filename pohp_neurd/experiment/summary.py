@@ -42,12 +42,16 @@ FIGURES = (
 )
 """The columns that `summarise` adds to those it groups by."""
 
+DIFFERENCES = ("difference", "difference_low", "difference_high")
+"""The columns that it adds where settings are held against others: see `difference`."""
+
 
 def summarise(
     rows: Sequence[table.Row],
     *,
     by: Sequence[str],
     value: str,
+    against: Sequence[table.Row] | None = None,
     stratum: str | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,
@@ -55,8 +59,10 @@ def summarise(
 ) -> list[dict[str, Any]]:
     """A row for each setting, that is each combination of the columns `by`: FIGURES of the column `value`.
 
-    Intervals are empty where a stratum has one run only, which says nothing about the spread. They depend on
-    `seed` and on the setting's own runs, but not on their order, nor on the other rows.
+    If there are rows `against` which settings are held, also DIFFERENCES: the setting's mean less theirs;
+    empty for a setting of nothing but such rows. Intervals are empty where a stratum has one run only, which
+    says nothing about the spread. They depend on `seed` and on the setting's own runs (and those it is held
+    against), but not on their order, nor on the other rows.
     """
     summaries = []
     for setting, here in table.groups(rows, by).items():
@@ -72,6 +78,15 @@ def summarise(
             row[name] = float(statistic(values))
             low, high = ("", "") if drawn is None else _interval(statistic(drawn), confidence)
             row |= {f"{name}_low": low, f"{name}_high": high}
+        if against is not None:
+            found: Sequence[Any] = ("", "", "")
+            if not all(run in against for run in here):
+                drawing: Any = {"confidence": confidence, "resamples": resamples, "seed": seed}
+                found = difference(here, against, value, stratum=stratum, **drawing)
+            row |= {
+                name: "" if content is None else content
+                for name, content in zip(DIFFERENCES, found, strict=True)
+            }
         summaries.append(row)
     return summaries
 
@@ -135,9 +150,10 @@ def markdown(
     if columns is None:
         columns = list(rows[0]) if rows else []
     templates = columns if isinstance(columns, Mapping) else {name: f"{{{name}}}" for name in columns}
+    figures = {*FIGURES, *DIFFERENCES}
     lines = [_line(templates), "|" + "---|" * len(templates)]
     for row in rows:
-        cells = {name: _text(content, digits if name in FIGURES else 6) for name, content in row.items()}
+        cells = {name: _text(content, digits if name in figures else 6) for name, content in row.items()}
         try:
             lines.append(_line(template.format_map(cells) for template in templates.values()))
         except KeyError as error:

@@ -198,6 +198,17 @@ def test_a_difference_keeps_strata_out_and_one_run_has_no_interval():
     assert summary.difference(sides[0], sides[1][:1], "total_reward") == (501.0, None, None)
 
 
+def test_settings_held_against_a_reference():
+    rows = rows_of([1.0, 2.0, 4.0], learner="a") + rows_of([0.0, 0.5], learner="b")
+    ours, theirs = summary.summarise(rows, by=["learner"], value="total_reward", against=rows[3:])
+    expected = summary.difference(rows[:3], rows[3:], "total_reward")
+    assert tuple(ours[name] for name in summary.DIFFERENCES) == expected
+    assert [theirs[name] for name in summary.DIFFERENCES] == ["", "", ""]
+    (one, _) = summary.summarise(rows, by=["learner"], value="total_reward", against=rows[3:4])
+    assert one["difference"] == expected.mean + 0.25
+    assert one["difference_low"] == one["difference_high"] == ""
+
+
 def test_tables_are_for_people():
     rows = [
         {"learner": "spg", "learning_rate": 0.00003, "mean": -26667.4, "mean_low": "", "best": 0.012634},

@@ -30,6 +30,21 @@ def test_a_table_on_the_screen_and_as_csv(script, results, tmp_path, capsys):
     assert (second["exploration"], second["mean_low"], second["mean_high"]) == ("0.5", "2.0", "2.0")
 
 
+def test_settings_against_one_of_them(script, results, capsys):
+    with flagsaver.flagsaver(
+        input=str(results),
+        by=["exploration"],
+        value="nash_conv",
+        where=["game=kuhn"],
+        against="exploration=0.5",
+    ):
+        script.main([])
+    heads, _, first, second = capsys.readouterr().out.splitlines()
+    assert heads.endswith("| less exploration=0.5 | its 95% interval |")
+    assert first.endswith("| 0 | −1 to 1 |")
+    assert second.endswith("| – | – to – |")
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -38,6 +53,7 @@ def test_a_table_on_the_screen_and_as_csv(script, results, tmp_path, capsys):
         ({"value": "reward"}, "there is no column 'reward'"),
         ({"by": ["rate"]}, "there is no column 'rate'"),
         ({"where": ["game=go"]}, "no row has game=go"),
+        ({"against": "game=go"}, "no row has game=go"),
     ],
 )
 def test_bad_flags(script, results, given, sentence, capsys):
