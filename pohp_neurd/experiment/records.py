@@ -1,10 +1,11 @@
 """JSON, CSV and text files that are whole or absent."""
 
+import contextlib
 import csv
 import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
 
 from pohp_neurd import files
 
@@ -26,7 +27,7 @@ def write_text(path: Path, text: str) -> None:
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file; a ValueError that names the file where it is damaged."""
-    with open(path, encoding="utf-8") as file:
+    with _reading(path) as file:
         try:
             return json.load(file)
         except json.JSONDecodeError as error:
@@ -45,6 +46,34 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[s
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file, as text."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    """The rows of a CSV file, as text; a ValueError that names the file where it is none."""
+    with _reading(path) as file:
+        reader = csv.DictReader(file)
+        try:
+            rows, names = list(reader), list(reader.fieldnames or ())
+        except csv.Error as error:
+            raise ValueError(f"{os.fspath(path)} is not valid CSV: {error}.") from None
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{os.fspath(path)} must have one column {name!r}, but has {names.count(name)}.")
+    return rows
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[IO[str]]:
+    """The text of a file, with or without the mark that spreadsheets begin it with.
+
+    What is there but cannot be read is a ValueError; a file that is not there stays a FileNotFoundError.
+    """
+    name = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            yield file
+    except FileNotFoundError:
+        raise
+    except IsADirectoryError:
+        raise ValueError(f"{name} must be a file, but is a folder.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} must be text in UTF-8, but is not.") from None
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read: {error.strerror}.") from None

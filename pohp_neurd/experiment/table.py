@@ -3,7 +3,6 @@
 A condition is a column and the value that it must have, written `exploration=0.1`.
 """
 
-import csv
 import numbers
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +19,6 @@ def read(path: records.Path) -> list[dict[str, Any]]:
         rows = records.read_csv(path)
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}.") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise ValueError(f"{path} must be a CSV file, but is none.") from None
     if not rows:
         raise ValueError(f"{path} has no rows.")
     for number, row in enumerate(rows, start=2):

@@ -1,5 +1,9 @@
 """Files that are whole or absent, JSON and CSV."""
 
+import errno
+import os
+import pickle
+
 import pytest
 
 from pohp_neurd import files
@@ -58,3 +62,55 @@ def test_damaged_json_names_the_file(tmp_path):
     path.write_text("{", "utf-8")
     with pytest.raises(ValueError, match=r"x\.json is not valid JSON"):
         records.read_json(path)
+
+
+def test_what_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "x.json").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(ValueError, match=r"x\.json must be text in UTF-8, but is not\.$"):
+        records.read_json(tmp_path / "x.json")
+    with pytest.raises(ValueError, match=f"^{tmp_path} must be a file, but is a folder\\.$"):
+        records.read_json(tmp_path)
+    with pytest.raises(ValueError, match=r"x\.json/y cannot be read: Not a directory\.$"):
+        records.read_json(tmp_path / "x.json" / "y")
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.json"):
+        records.read_json(tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "number", "reason"),
+    [
+        ("nodir/x.csv", FileNotFoundError, errno.ENOENT, "there is no folder {}/nodir"),
+        ("file/x.csv", NotADirectoryError, errno.ENOTDIR, "Not a directory"),
+        ("folder", IsADirectoryError, errno.EISDIR, "Is a directory"),
+    ],
+)
+def test_what_cannot_be_written_is_named_as_it_was_asked_for(tmp_path, place, kind, number, reason):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    path, reason = tmp_path / place, reason.format(tmp_path)
+    with pytest.raises(kind) as caught:
+        records.write_text(path, "a")
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert str(error) == f"cannot write {path}: {reason}."
+        assert isinstance(error, kind)
+        assert (error.errno, error.strerror, error.filename) == (number, reason, str(path))
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}
+
+
+def write_then_raise(path, error):
+    with files.atomic(path) as file:
+        file.write("half")
+        raise error
+
+
+def test_a_full_disk_keeps_its_number(tmp_path):
+    """As a write raises it: without a name. Errors of other files go by as they are."""
+    path = tmp_path / "x.csv"
+    with pytest.raises(OSError, match=f"^cannot write {path}: No space left on device\\.$") as caught:
+        write_then_raise(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert caught.value.errno == errno.ENOSPC
+    other = PermissionError(errno.EACCES, "no", "elsewhere")
+    with pytest.raises(PermissionError) as caught:
+        write_then_raise(path, other)
+    assert caught.value is other
+    assert list(tmp_path.iterdir()) == []

@@ -27,7 +27,9 @@ def test_cells_are_numbers_where_they_can_be(tmp_path):
         (b"", "has no rows"),
         (b"a,b\n1,2\n1\n", "line 3 of .* has not as many cells as its header"),
         (b"a,b\n1,2,3\n", "line 2 of .* has not as many cells as its header"),
-        (b"\x89PNG\r\n\x1a\n", "must be a CSV file, but is none"),
+        (b"\x89PNG\r\n\x1a\n", r"x\.csv must be text in UTF-8, but is not\."),
+        (b"a\n" + b"1" * 200_000, r"x\.csv is not valid CSV: field larger than field limit"),
+        (b"a,b,a\n1,2,3\n", r"x\.csv must have one column 'a', but has 2\."),
     ],
 )
 def test_a_file_that_is_no_table_gets_a_sentence(tmp_path, content, sentence):
@@ -39,6 +41,16 @@ def test_a_file_that_is_no_table_gets_a_sentence(tmp_path, content, sentence):
 def test_a_file_that_is_not_there_gets_a_sentence(tmp_path):
     with pytest.raises(ValueError, match=r"there is no file .*x\.csv\."):
         table.read(tmp_path / "x.csv")
+
+
+def test_a_folder_is_no_table(tmp_path):
+    with pytest.raises(ValueError, match=f"^{tmp_path} must be a file, but is a folder\\.$"):
+        table.read(tmp_path)
+
+
+def test_the_mark_of_spreadsheets_is_no_part_of_the_first_column(tmp_path):
+    (tmp_path / "x.csv").write_text("learner,seed\nspg,1\n", "utf-8-sig")
+    assert table.read(tmp_path / "x.csv") == [{"learner": "spg", "seed": 1}]
 
 
 def test_numbers_are_in_their_order_and_names_in_that_of_appearance():
