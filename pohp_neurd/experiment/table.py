@@ -4,7 +4,6 @@ A condition is a column and the value that it must have, written `exploration=0.
 """
 
 import numbers
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -49,10 +48,18 @@ def require(rows: Sequence[Row], columns: Iterable[str]) -> None:
 def items(text: str) -> list[str]:
     """What stands between the commas of `text`; one in brackets belongs to an OpenSpiel game's parameters.
 
-    >>> items("goofspiel(num_cards=3,players=2),kuhn_poker")
+    From a bracket on that has no partner, all is one item.
+
+    >>> items("goofspiel(num_cards=3,players=2), kuhn_poker")
     ['goofspiel(num_cards=3,players=2)', 'kuhn_poker']
     """
-    return re.split(r",(?![^(]*\))", text)
+    found, begin, depth = [], 0, 0
+    for place, sign in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if sign == "," and depth == 0:
+            found.append(text[begin:place])
+            begin = place + 1
+    return [item.strip() for item in (*found, text[begin:])]
 
 
 def conditions(text: str) -> dict[str, Any]:
@@ -63,9 +70,11 @@ def conditions(text: str) -> dict[str, Any]:
     """
     found = {}
     for part in items(text):
-        name, sign, wanted = part.partition("=")
+        name, sign, wanted = (word.strip() for word in part.partition("="))
         if not (name and sign):
             raise ValueError(f"a condition is written column=value, but one is {part!r}.")
+        if name in found:
+            raise ValueError(f"a row has one {name}, but the conditions ask for two: {text}.")
         found[name] = value(wanted)
     return found
 

@@ -72,6 +72,32 @@ def test_conditions_leave_the_parameters_of_games_whole():
             table.conditions(wrong)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("repeated_game(num_repetitions=2,stage_game=matrix_pd())", None),
+        ("add_noise(epsilon=1.,seed=1,game=kuhn_poker())", None),
+        (
+            "a(b=c(d=1,e=2),f=3),kuhn_poker,g(h=i(),j=1)",
+            ["a(b=c(d=1,e=2),f=3)", "kuhn_poker", "g(h=i(),j=1)"],
+        ),
+        ("kuhn_poker, leduc_poker ", ["kuhn_poker", "leduc_poker"]),
+        ("a,b(c,d", ["a", "b(c,d"]),
+        ("a,b),c", ["a", "b),c"]),
+        ("a,,b", ["a", "", "b"]),
+        ("", None),
+    ],
+)
+def test_commas_in_brackets_do_not_part_items(text, found):
+    assert table.items(text) == ([text] if found is None else found)
+
+
+def test_conditions_may_have_spaces_but_not_two_values():
+    assert table.conditions("learner = spg, seed=1") == {"learner": "spg", "seed": 1}
+    with pytest.raises(ValueError, match="a row has one seed, but the conditions ask for two: seed=1,seed=2"):
+        table.conditions("seed=1,seed=2")
+
+
 def test_select_compares_numbers_as_numbers():
     assert table.select(ROWS, table.conditions("exploration=10.0,learner=spg")) == [ROWS[0]]
     assert table.select(ROWS, {}) == ROWS
