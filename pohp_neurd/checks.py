@@ -36,6 +36,12 @@ def positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a finite number above 0, but is {_shown(array)}.")
 
 
+def seed(name: str, value: int) -> None:
+    """Raises unless `value` is one that a 32-bit random generator takes."""
+    if not 0 <= value < 2**31:
+        raise ValueError(f"{name} must be a whole number from 0 to 2147483647, but is {value}.")
+
+
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raises unless `value` is among `choices`."""
     if value not in choices:

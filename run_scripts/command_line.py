@@ -11,6 +11,8 @@ from absl import app, flags, logging
 Topics = Mapping[str, Mapping[str, str]]
 """Topic -> flag -> what it means."""
 
+RETRY_FAILED = "Run settings that failed before once more."
+
 EXECUTOR = {
     "executor": "local (a worker process for each core) or ray.",
     "cores": "Worker processes of executor=local, or of a Ray cluster that is started here.",

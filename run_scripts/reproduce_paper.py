@@ -5,8 +5,8 @@
     python run_scripts/reproduce_paper.py --environment=catch --scale=full --executor=ray --address=auto
 
 Writes learning_rates.{csv,md,png}, explorations_RATE.{csv,md,png}, and all runs with results.csv and
-curves.csv into --output_dir, and ends with one line of JSON. The same command again goes on where it was
-killed.
+curves.csv into --output_dir, and ends with one line of JSON, and exit code 1 if a run failed. The same
+command again goes on where it was killed.
 """
 
 import json
@@ -33,9 +33,16 @@ TOPICS = {
         "epsilon": "Adam's ε.",
     },
 }
-_OWN = {"Where": {"output_dir": "The folder of all runs.", **command_line.EXECUTOR}}
+_OWN = {
+    "Where": {
+        "output_dir": "The folder of all runs.",
+        "retry_failed": command_line.RETRY_FAILED,
+        **command_line.EXECUTOR,
+    }
+}
 command_line.define(reproduction.Config, TOPICS)
 _OUTPUT = flags.DEFINE_string("output_dir", None, _OWN["Where"]["output_dir"])
+_RETRY = flags.DEFINE_bool("retry_failed", False, command_line.RETRY_FAILED)
 command_line.define_executor()
 
 
@@ -45,15 +52,17 @@ def main(_: list[str]) -> None:
         config = command_line.config(reproduction.Config, TOPICS)
         folder = _OUTPUT.value or f"runs/paper_{config.environment}_{config.scale}"
         execute = executor.build(**command_line.executor())
-        figures = reproduction.run(config, folder, execute)
+        figures = reproduction.run(config, folder, execute, retry_failed=_RETRY.value)
     except (ValueError, OSError) as error:
         command_line.refused(error)
     except KeyboardInterrupt:
         print(f"Stopped; the same command goes on in {folder}.", file=sys.stderr)
         sys.exit(130)
-    for line in figures.pop("failed"):
+    failed = figures["failed"]
+    for line in failed:
         print(f"Failed: {line}", file=sys.stderr)
-    print(json.dumps(figures))
+    print(json.dumps({**figures, "failed": len(failed)}))
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

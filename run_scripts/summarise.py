@@ -52,12 +52,8 @@ def main(_: list[str]) -> None:
     except (ValueError, OSError) as error:
         command_line.refused(error)
     columns = {
-        **{name: f"{{{name}}}" for name in (*_BY.value, "runs")},
-        "mean": "{mean}",
-        "95% interval": "{mean_low} to {mean_high}",
-        "interquartile mean": "{iqm}",
-        "median": "{median}",
-        "worst to best": "{worst} to {best}",
+        **{name: f"{{{name}}}" for name in _BY.value},
+        **summary.COLUMNS,
     }
     if against is not None:
         columns[f"less {_AGAINST.value}"] = "{difference}"

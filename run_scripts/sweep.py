@@ -26,7 +26,7 @@ TOPICS = {
     },
     "The sweep": {
         "output_dir": "The folder of the sweep.",
-        "retry_failed": "Run settings that failed before once more.",
+        "retry_failed": command_line.RETRY_FAILED,
         **command_line.EXECUTOR,
     },
 }
@@ -35,7 +35,7 @@ _SCRIPT = flags.DEFINE_string("script", None, TOPICS["What is swept"]["script"])
 _SWEEP = flags.DEFINE_multi_string("sweep", [], TOPICS["What is swept"]["sweep"])
 _GRID = flags.DEFINE_string("grid", None, TOPICS["What is swept"]["grid"])
 _OUTPUT = flags.DEFINE_string("output_dir", "runs/sweep", TOPICS["The sweep"]["output_dir"])
-_RETRY = flags.DEFINE_bool("retry_failed", False, TOPICS["The sweep"]["retry_failed"])
+_RETRY = flags.DEFINE_bool("retry_failed", False, command_line.RETRY_FAILED)
 command_line.define_executor()
 
 

@@ -70,9 +70,10 @@ class Config:
             checks.one_of("estimator", estimator, tuple(ESTIMATORS))
         if len(set(self.estimators)) < len(self.estimators):
             raise ValueError(f"estimators must differ, but are {', '.join(self.estimators)}.")
-        for name, least in (("horizon", 1), ("runs", 1), ("arms", 2), ("seed", 0)):
+        for name, least in (("horizon", 1), ("runs", 1), ("arms", 2)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, but is {getattr(self, name)}.")
+        checks.seed("seed", self.seed)
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must lie strictly between 0 and 1, but is {self.delta:g}.")
         if self.xi is not None and self.exploration is not None:

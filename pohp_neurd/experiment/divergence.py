@@ -6,6 +6,7 @@ class Diverged(Exception):
 
     def __init__(self, what: str, *, after: str, kept: str | None, remedy: str) -> None:
         good = "there is no checkpoint yet" if kept is None else f"the checkpoint of {kept} is good"
-        super().__init__(
-            f"Training diverged: {what} was not finite after {after}; {good}. Try a smaller {remedy}."
-        )
+        event = f"Training diverged: {what} was not finite after {after}"
+        self.without_checkpoint = f"{event}. Try a smaller {remedy}."
+        """What is said where checkpoints are not kept."""
+        super().__init__(f"{event}; {good}. Try a smaller {remedy}.")

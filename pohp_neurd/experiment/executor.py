@@ -15,6 +15,10 @@ def build(name: str = "local", *, cores: int | None = None, address: str | None 
         ray_cluster.check_available()
         if address and cores:
             raise ValueError("cores are of a Ray cluster that is started here: address excludes them.")
+        if cores is not None and cores < 1:
+            raise ValueError(f"cores must be at least 1, but is {cores}.")
+        if address:
+            ray_cluster.check_reachable(address)
         return functools.partial(ray_cluster.run, address=address, num_workers=cores)
     if address:
         raise ValueError("address is of a Ray cluster: it needs executor=ray.")

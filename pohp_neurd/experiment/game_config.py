@@ -151,7 +151,7 @@ class Config:
             if getattr(self, name) is not None:
                 checks.non_negative(name, getattr(self, name))
         checks.non_negative("exploration_decay", self.exploration_decay)
-        checks.non_negative("seed", self.seed)
+        checks.seed("seed", self.seed)
         averaging.Weights(self.average_power or 0.0, self.average_forgetting)
         if not self.hidden_layers or min(self.hidden_layers) < 1:
             raise ValueError(f"hidden_layers must be sizes of at least 1, but are {self.hidden_layers}.")

@@ -89,6 +89,8 @@ def settings(grids: Sequence[Grid]) -> list[Setting]:
             setting = Setting(grid.script, dict(zip(grid.values, combination, strict=True)))
             jobs.JOBS[grid.script].config(setting.flags)
             found[setting.id] = setting
+    if not found:
+        raise ValueError("there is nothing to sweep: the file has no grids.")
     if len({setting.script for setting in found.values()}) > 1:
         raise ValueError("the grids of one sweep must be of one script.")
     return list(found.values())

@@ -17,7 +17,8 @@ def watched() -> Iterator[Callable[[], int | None]]:
     came: list[int] = []
 
     def remember(number: int, _: Any) -> None:
-        if came:
+        # What ends a process politely may follow a Ctrl-C that went to all of its group.
+        if came and number == signal.SIGINT:
             raise KeyboardInterrupt
         came.append(number)
 

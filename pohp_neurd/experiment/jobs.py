@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pohp_neurd import openspiel
+from pohp_neurd import checks, openspiel
 from pohp_neurd.experiment import (
     bandit,
     divergence,
@@ -49,7 +49,9 @@ def attempt(script: str, flags: Mapping[str, Any], path: pathlib.Path) -> Outcom
             shutil.rmtree(path)  # killed before it was a run
         job = JOBS[script]
         figures = _scalars(job.run(job.config(flags), path))
-    except (divergence.Diverged, ValueError) as error:
+    except divergence.Diverged as error:
+        sentence = error.without_checkpoint
+    except ValueError as error:
         sentence = str(error)
     except OSError as error:
         sentence = f"{error.strerror or error}: {error.filename or path}."
@@ -68,23 +70,41 @@ def typed(script: str, name: str, value: Any) -> Any:
     if name not in kinds:
         raise ValueError(f"{script} has no flag {name!r}: it has {', '.join(sorted(kinds))}.")
     kind = kinds[name]
-    if value is None or value == "none":
-        if "None" not in kind:
-            raise ValueError(f"{name} must have a value, but is none.")
+    if "None" in kind and value in (None, "none"):
         return None
+    if value is None:
+        raise ValueError(f"{name} must have a value, but has none.")
     try:
         if "tuple" in kind:
-            parse = int if "int" in kind else str
-            return tuple(map(parse, value.split("x") if isinstance(value, str) else value))
+            numbers = "int" in kind
+            parts = value.split(_separator(numbers)) if isinstance(value, str) else value
+            return tuple(map(_whole if numbers else str, parts))
         if "bool" in kind:
             return {"true": True, "false": False}[str(value).lower()]
         if "float" in kind:
-            return float(value)
+            return float(value) + 0.0  # there is one zero only
         if "int" in kind:
-            return value if isinstance(value, int) else int(str(value))
+            return _whole(value)
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{name} must be of the kind {kind}, but is {value!r}.") from None
     return str(value)
+
+
+def text(value: Any) -> Any:
+    """A flag's value as a table shows it, and as `typed` reads it: lists are written 64x64 and ix+cix."""
+    if not isinstance(value, tuple):
+        return value
+    return _separator(all(isinstance(part, int) for part in value)).join(map(str, value))
+
+
+def _separator(numbers: bool) -> str:
+    return "x" if numbers else "+"
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool):
+        raise ValueError("true and false are no numbers")
+    return value if isinstance(value, int) else int(str(value))
 
 
 def _kinds(config_class: Any) -> dict[str, str]:
@@ -124,6 +144,7 @@ _PLURAL = {"exploration": "explorations", "learning_rate": "learning_rates"}
 
 def _single_agent_config(flags: Mapping[str, Any]) -> single_agent.Config:
     """One seed, learning rate and exploration to a setting, so that settings can be laid over many cores."""
+    checks.seed("seed", flags.get("seed", 0))
     chosen = {name: value for name, value in flags.items() if name not in (*_PLURAL, "seed")}
     for name, plural in _PLURAL.items():
         if name in flags:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import exact, learners, policy, regularisation, tabular, types
+from pohp_neurd import checks, exact, learners, policy, regularisation, tabular, types
 from pohp_neurd.experiment import records, run_folder
 from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.games import matrix_game
@@ -34,6 +34,7 @@ class Config:
         learners.rule(self.learner, self.exploration)
         learners.sgd(self.step_size)
         regularisation.Magnet(self.magnet_strength, self.magnet_speed)
+        checks.seed("seed", self.seed)
         for name in ("batch_size", "episodes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")

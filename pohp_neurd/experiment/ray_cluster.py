@@ -30,8 +30,6 @@ def run(
     """
     import ray
 
-    if address:
-        _check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     chosen = {"address": address} if address else {"num_cpus": num_workers, "include_dashboard": False}
     try:
@@ -52,7 +50,9 @@ def run(
                 _write(runs / setting.id, content)
             except ray.exceptions.RayError as error:
                 told = str(error).strip().partition("\n")[0]
-                outcome = jobs.Outcome(None, f"Its worker died {workers.TRIES} times: {told}", 0.0)
+                if not isinstance(error, ray.exceptions.RayTaskError):
+                    told = f"Its worker died {workers.TRIES} times: {told}"
+                outcome = jobs.Outcome(None, told, 0.0)
             except OSError as error:
                 told = f"{error.strerror}: {error.filename or runs / setting.id}."
                 outcome = jobs.Outcome(None, told, outcome.seconds)
@@ -61,7 +61,7 @@ def run(
         ray.shutdown()
 
 
-def _check_reachable(address: str) -> None:
+def check_reachable(address: str) -> None:
     """Raises a ValueError if nothing listens there: Ray itself would try for minutes."""
     host, found, port = address.removeprefix("ray://").rpartition(":")
     if not (found and port.isdecimal()):

@@ -87,14 +87,28 @@ class Config:
         default = single_agent.Config()
         return {n: value for n, value in given.items() if n in always or value != getattr(default, n)}
 
+    @property
+    def suffix(self) -> str:
+        """Of the names of tables and pictures: empty at the paper's size in the documented reading."""
+        others = [f"{name}_{self.fixed[name]}" for name in _READING if name in self.fixed]
+        return "".join(f"_{part}" for part in (["smoke"] if self.scale == "smoke" else []) + others)
 
-def run(config: Config, path: records.Path, execute: sweep.Execute) -> dict[str, Any]:
+    @property
+    def title(self) -> str:
+        """The environment, and what is read in another way than documented."""
+        others = [f"{name}={self.fixed[name]}" for name in _READING if name in self.fixed]
+        return ", ".join([self.environment.replace("_", " "), *others])
+
+
+def run(
+    config: Config, path: records.Path, execute: sweep.Execute, *, retry_failed: bool = False
+) -> dict[str, Any]:
     """Runs what is missing in the folder `path`; leaves tables and pictures; the final figures."""
     size, folder = SCALES[config.scale], pathlib.Path(path)
     figures: dict[str, Any] = {"environment": config.environment, "scale": config.scale}
     failed = []
     if config.learning_rate == "best":
-        tried = sweep.run(rate_settings(config), folder, execute)
+        tried = sweep.run(rate_settings(config), folder, execute, retry_failed=retry_failed)
         failed += sweep.failures(tried)
         figures |= _rates(folder, sweep.rows(tried), config)
         rate = figures["learning_rate"]
@@ -102,10 +116,11 @@ def run(config: Config, path: records.Path, execute: sweep.Execute) -> dict[str,
         paper = config.learning_rate == "paper"
         rate = PAPER_BEST[config.environment] if paper else float(config.learning_rate)
         figures["learning_rate"] = rate
-    found = sweep.run(exploration_settings(config, rate), folder, execute)
+    found = sweep.run(exploration_settings(config, rate), folder, execute, retry_failed=retry_failed)
     failed += sweep.failures(found)
     figures |= _explorations(folder, sweep.rows(found), config, rate)
-    return {**figures, "seeds": size.seeds, "failed": failed}
+    # SPG at the best rate is in both.
+    return {**figures, "seeds": size.seeds, "failed": list(dict.fromkeys(failed))}
 
 
 def rate_settings(config: Config) -> list[grid.Setting]:
@@ -130,24 +145,17 @@ def _settings(config: Config, learner: str, **values: Any) -> list[grid.Setting]
     return grid.settings([grid.Grid("train_single_agent", {**fixed, "learner": [learner], **swept})])
 
 
-_COLUMNS = {
-    "runs": "{runs}",
-    "mean": "{mean}",
-    "95% interval": "{mean_low} to {mean_high}",
-    "interquartile mean": "{iqm}",
-    "median": "{median}",
-    "worst to best": "{worst} to {best}",
-}
-
-
 def _rates(folder: pathlib.Path, rows: list[dict[str, Any]], config: Config) -> dict[str, Any]:
-    if not rows:
-        raise ValueError(f"every learning rate failed: {folder / 'failures.csv'} says why.")
     summaries = summary.summarise(rows, by=["learning_rate"], value="total_reward")
-    best = max(summaries, key=lambda row: row["mean"])
-    _write(folder, "learning_rates", summaries, {"learning rate": "{learning_rate}", **_COLUMNS})
-    title = f"{_name(config)}: SPG over learning rates"
-    sensitivity.learning_rate(folder / "learning_rates.png", rows, title=title)
+    # The mean of the seeds that did not fail says too much for a rate at which some did.
+    whole = [row for row in summaries if row["runs"] == SCALES[config.scale].rate_seeds]
+    if not whole:
+        raise ValueError(f"every learning rate failed on a seed: {folder / 'failures.csv'} says why.")
+    best = max(whole, key=lambda row: row["mean"])
+    name = f"learning_rates{config.suffix}"
+    _write(folder, name, summaries, {"learning rate": "{learning_rate}", **summary.COLUMNS})
+    title = f"{config.title}: SPG over learning rates"
+    sensitivity.learning_rate(folder / f"{name}.png", rows, title=title)
     return {"learning_rate": best["learning_rate"], "spg_best_mean": best["mean"]}
 
 
@@ -164,10 +172,10 @@ def _explorations(
         {"learner": "NeuRD-CIX", **row}
         for row in summary.summarise(cix, by=["exploration"], value="total_reward")
     ]
-    name = f"explorations_{rate:g}"
-    columns = {"learner": "{learner}", "exploration": "{exploration}", **_COLUMNS}
+    name = f"explorations_{rate:g}{config.suffix}"
+    columns = {"learner": "{learner}", "exploration": "{exploration}", **summary.COLUMNS}
     _write(folder, name, summaries, columns)
-    title = f"{_name(config)} at learning rate {rate:g}, {cix[0]['steps']:,} steps"
+    title = f"{config.title} at learning rate {rate:g}, {cix[0]['steps']:,} steps"
     sensitivity.exploration(folder / f"{name}.png", cix, reference=spg, title=title)
     return {
         "spg_mean": summaries[0]["mean"],
@@ -180,7 +188,3 @@ def _explorations(
 def _write(folder: pathlib.Path, name: str, rows: list[dict[str, Any]], columns: dict[str, str]) -> None:
     records.write_csv(folder / f"{name}.csv", rows, list(rows[0]))
     records.write_text(folder / f"{name}.md", summary.markdown(rows, columns))
-
-
-def _name(config: Config) -> str:
-    return config.environment.replace("_", " ")

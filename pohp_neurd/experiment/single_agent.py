@@ -93,7 +93,8 @@ class Config:
         for name in ("seeds", "num_steps", "interval", "checkpoint_every", "width"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
-        checks.non_negative("first_seed", self.first_seed)
+        checks.seed("first_seed", self.first_seed)
+        checks.seed("the last seed", self.first_seed + self.seeds - 1)
         if self.num_steps % self.interval:
             raise ValueError(
                 f"num_steps must be a multiple of interval, but {self.num_steps} is none of {self.interval}."

@@ -15,10 +15,11 @@ import numpy as np
 
 from pohp_neurd.experiment import table
 
-SMALLER_IS_BETTER = frozenset(
-    ("nash_conv", "nash_conv_average", "late_misses", "misses", "critic_error", "seconds")
-)
-"""Columns whose best value is the smallest; of all others it is the largest."""
+
+def smaller_is_better(column: str) -> bool:
+    """Whether the best value of a column is the smallest; of all others it is the largest."""
+    words = ("nash_conv", "misses", "losses", "regret", "violations", "critic_error", "seconds")
+    return any(word in column for word in words)
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
@@ -42,6 +43,16 @@ FIGURES = (
 )
 """The columns that `summarise` adds to those it groups by."""
 
+COLUMNS = {
+    "runs": "{runs}",
+    "mean": "{mean}",
+    "95% interval": "{mean_low} to {mean_high}",
+    "interquartile mean": "{iqm}",
+    "median": "{median}",
+    "worst to best": "{worst} to {best}",
+}
+"""What of it is shown to people, as `markdown` takes it."""
+
 DIFFERENCES = ("difference", "difference_low", "difference_high")
 """The columns that it adds where settings are held against others: see `difference`."""
 
@@ -64,12 +75,19 @@ def summarise(
     says nothing about the spread. They depend on `seed` and on the setting's own runs (and those it is held
     against), but not on their order, nor on the other rows.
     """
+    for name in by:
+        if name in (*FIGURES, *DIFFERENCES):
+            raise ValueError(f"the column {name} cannot be one to group by: a summary has its own.")
+    table.require(rows, [value])
+    _check_runs(rows, by, stratum)
+    if against is not None:
+        _check_runs(against, [], stratum)
     summaries = []
     for setting, here in table.groups(rows, by).items():
         strata = _strata(here, value, stratum, table.describe(by, setting))
         values = np.concatenate(strata)
         worst, best = float(values.min()), float(values.max())
-        if value in SMALLER_IS_BETTER:
+        if smaller_is_better(value):
             worst, best = best, worst
         row: dict[str, Any] = dict(zip(by, setting, strict=True))
         row |= {"runs": len(values), "worst": worst, "best": best}
@@ -161,6 +179,13 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
+def _check_runs(rows: Sequence[table.Row], by: Sequence[str], stratum: str | None) -> None:
+    """Raises where two rows of a setting have one seed: then they are not of one setting, or of one run."""
+    if rows and "seed" in rows[0]:
+        within = [] if stratum is None else [stratum]
+        table.check_distinct(rows, list(dict.fromkeys((*by, *within, "seed"))))
+
+
 def _strata(rows: Sequence[table.Row], value: str, stratum: str | None, setting: str) -> list[np.ndarray]:
     """The values of each stratum; sorted like the strata, so nothing depends on the order of the rows."""
     parts = table.groups(rows, [] if stratum is None else [stratum])
@@ -193,7 +218,7 @@ def _text(content: Any, digits: int) -> str:
     if content == "":
         return "–"
     if isinstance(content, str | bool) or not isinstance(content, numbers.Real):
-        return str(content)
+        return str(content).replace("|", r"\|")
     size = abs(float(content))
     sign = "−" if content < 0 else ""
     if 0 < size < 1e-6:

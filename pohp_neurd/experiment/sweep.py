@@ -42,14 +42,17 @@ def run(
     A setting that fails does not stop the others. It is left as it is when the sweep goes on, unless
     `retry_failed`. The folder may hold settings of other grids of the same script: the tables are of all.
     """
+    if not os.fspath(path):
+        raise ValueError("output_dir must name a folder, but is empty.")
     folder = pathlib.Path(path)
     with _locked(folder, settings[0].script):
         known = {finished.id: finished for finished in read(folder)}
-        todo = [
-            setting
-            for setting in settings
-            if setting.id not in known or (retry_failed and known[setting.id].figures is None)
-        ]
+        if retry_failed:
+            for setting in settings:
+                if setting.id in known and known[setting.id].figures is None:
+                    del known[setting.id]
+                    shutil.rmtree(folder / "runs" / setting.id, ignore_errors=True)  # it begins anew
+        todo = [setting for setting in settings if setting.id not in known]
         bar = tqdm.tqdm(total=len(settings), initial=len(settings) - len(todo), unit="setting", disable=None)
         with bar:
             for setting, outcome in execute(todo, folder / "runs") if todo else ():
@@ -57,8 +60,9 @@ def run(
                 known[setting.id] = found
                 _record(folder, found, outcome.seconds)
                 bar.update()
-                bar.set_postfix(failed=sum(each.figures is None for each in known.values()))
-        _with_room(folder, lambda: write_tables(folder, list(known.values())))
+                failed = [s for s in settings if s.id in known and known[s.id].figures is None]
+                bar.set_postfix(failed=len(failed))
+        write_tables(folder, list(known.values()))
     return [known[setting.id] for setting in settings]
 
 
@@ -67,17 +71,27 @@ def read(path: records.Path) -> list[Finished]:
     found = []
     for file in sorted((pathlib.Path(path) / "outcomes").glob("*.json")):
         content = records.read_json(file)
-        found.append(Finished(*(content[name] for name in Finished._fields)))
+        try:
+            id_, flags, figures, sentence = (content[name] for name in Finished._fields)
+        except (KeyError, TypeError):
+            raise ValueError(f"{file} is not what a sweep writes: remove it.") from None
+        # JSON has no tuples; a setting must not look different for having been read.
+        flags = {name: tuple(value) if isinstance(value, list) else value for name, value in flags.items()}
+        found.append(Finished(id_, flags, figures, sentence))
     return found
 
 
 def rows(finished: Sequence[Finished]) -> list[dict[str, Any]]:
-    """The table of those that did not fail: id, flags, figures."""
-    return [
-        {"id": each.id, **each.flags, **each.figures}
-        for each in _ordered(finished)
-        if each.figures is not None
-    ]
+    """The table of those that did not fail: id, flags, figures.
+
+    A figure that has the name of a flag is called final_NAME: `episodes` is what was asked for.
+    """
+    found = []
+    for each in _ordered(finished):
+        if each.figures is not None:
+            figures = {f"final_{n}" if n in each.flags else n: value for n, value in each.figures.items()}
+            found.append({"id": each.id, **_cells(each.flags), **figures})
+    return found
 
 
 def curves(path: records.Path, finished: Sequence[Finished]) -> list[dict[str, Any]]:
@@ -90,66 +104,92 @@ def curves(path: records.Path, finished: Sequence[Finished]) -> list[dict[str, A
         for row in records.read_csv(file):
             # A flag such as episodes may also be a column, which then tells how many there were so far.
             own = {name: text for name, text in row.items() if name != "seconds"}
-            found.append({"id": each.id, **each.flags, **own})
+            found.append({"id": each.id, **_cells(each.flags), **own})
     return found
 
 
 def write_tables(path: records.Path, finished: Sequence[Finished]) -> None:
     """Writes results.csv, curves.csv and, if anything failed, failures.csv."""
     folder = pathlib.Path(path)
-    _write_table(folder / "results.csv", rows(finished))
-    _write_table(folder / "curves.csv", curves(folder, finished))
     failed = [each for each in _ordered(finished) if each.figures is None]
+    tables = {"results.csv": rows(finished), "curves.csv": curves(folder, finished)}
     if failed:
-        told = [{"id": each.id, **each.flags, "sentence": each.sentence} for each in failed]
-        _write_table(folder / "failures.csv", told)
+        told = [{"id": each.id, **_cells(each.flags), "sentence": each.sentence} for each in failed]
+        tables = {"failures.csv": told, **tables}  # the largest comes last
     else:
         (folder / "failures.csv").unlink(missing_ok=True)
+    lost = [name for name, table in tables.items() if not _write_table(folder / name, table)]
+    if lost:
+        raise ValueError(
+            f"{folder} has no up-to-date {' and '.join(lost)}: the same command again writes what is "
+            "missing, and runs nothing twice."
+        )
 
 
-def _write_table(path: pathlib.Path, table: Sequence[Mapping[str, Any]]) -> None:
+def _cells(flags: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: jobs.text(value) for name, value in flags.items()}
+
+
+def _write_table(path: pathlib.Path, table: Sequence[Mapping[str, Any]]) -> bool:
     # Grids may differ in their flags: where a setting has no value there is an empty cell.
     columns = list(dict.fromkeys(name for row in table for name in row)) or ["id"]
-    records.write_csv(path, [{name: row.get(name, "") for name in columns} for row in table], columns)
+    filled = [{name: row.get(name, "") for name in columns} for row in table]
+    return _with_room(path.parent, lambda: records.write_csv(path, filled, columns))
 
 
 def _ordered(finished: Sequence[Finished]) -> list[Finished]:
     """By the values of their flags: numbers as numbers, so that no order of running shows."""
     names = sorted({name for each in finished for name in each.flags})
 
-    def place(each: Finished) -> list[tuple[int, float, str]]:
+    def place(each: Finished) -> tuple[list[tuple[int, float, str]], str]:
         values = [each.flags.get(name) for name in names]
-        return [
+        places = [
             (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
             for value in values
         ]
+        return places, each.id
 
     return sorted(finished, key=place)
 
 
 def _record(folder: pathlib.Path, found: Finished, seconds: float) -> None:
-    # Checkpoints are for going on: a finished run does not need them, and a failed one begins anew.
-    shutil.rmtree(folder / "runs" / found.id / "checkpoints", ignore_errors=True)
     content = {**found._asdict(), "seconds": seconds}
     _with_room(folder, lambda: records.write_json(folder / "outcomes" / f"{found.id}.json", content))
+    # Checkpoints are for going on: a finished run does not need them, and a failed one begins anew.
+    shutil.rmtree(folder / "runs" / found.id / "checkpoints", ignore_errors=True)
+    with contextlib.suppress(OSError):
+        _keep_room(folder)
 
 
-def _with_room(folder: pathlib.Path, write: Callable[[], None]) -> None:
-    """Writes; on a full disk, once more in the place that was kept for this."""
+def _with_room(folder: pathlib.Path, write: Callable[[], None]) -> bool:
+    """Writes; on a full disk, once more in the place that was kept for this. Whether it could be written."""
     try:
-        write()
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        (folder / _RESERVED).unlink(missing_ok=True)
         try:
             write()
-        except OSError as again:
-            # What happened is lost on disk, but not on the screen; the next start runs this setting again.
-            print(f"Could not be recorded: {again.strerror}: {again.filename or folder}.", file=sys.stderr)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            (folder / _RESERVED).unlink(missing_ok=True)
+            write()
+    except OSError as error:
+        # It is lost on disk, but not on the screen; the next start runs an unrecorded setting again.
+        print(f"Could not be recorded: {error.strerror}: {error.filename or folder}.", file=sys.stderr)
+        return False
+    return True
 
 
 _RESERVED = ".reserve"
+
+
+def _keep_room(folder: pathlib.Path) -> None:
+    place = folder / _RESERVED
+    if place.exists():
+        return
+    try:
+        place.write_bytes(b"\0" * _RESERVE)
+    except OSError:
+        place.unlink(missing_ok=True)
+        raise
 
 
 @contextlib.contextmanager
@@ -158,6 +198,8 @@ def _locked(folder: pathlib.Path, script: str) -> Iterator[None]:
     try:
         for part in ("runs", "outcomes", "logs"):
             (folder / part).mkdir(parents=True, exist_ok=True)
+            if not os.access(folder / part, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder / part))
         lock = open(folder / "lock", "a+")  # noqa: SIM115 - it must stay open as long as the lock is held
     except OSError as error:
         raise ValueError(f"{folder} cannot be written: {error.strerror}.") from None
@@ -175,8 +217,7 @@ def _locked(folder: pathlib.Path, script: str) -> Iterator[None]:
             lock.write(f"{os.getpid()}\n")
             lock.flush()
             _check_script(folder, script)
-            with open(folder / _RESERVED, "wb") as reserve:
-                reserve.write(b"\0" * _RESERVE)
+            _keep_room(folder)
         except OSError as error:
             raise ValueError(f"{folder} cannot be written: {error.strerror}.") from None
         yield
@@ -186,7 +227,10 @@ def _check_script(folder: pathlib.Path, script: str) -> None:
     about = folder / "sweep.json"
     if not about.is_file():
         records.write_json(about, {"script": script})
-    before = records.read_json(about)["script"]
+    before = records.read_json(about)
+    if not isinstance(before, dict) or "script" not in before:
+        raise ValueError(f"{about} is not what a sweep writes: choose another folder.")
+    before = before["script"]
     if before != script:
         raise ValueError(f"{folder} holds a sweep of {before}, but this one is of {script}.")
 

@@ -95,7 +95,7 @@ def test_record_rounds_end_at_the_horizon():
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"runs": 0}, "runs must be at least 1"),
         ({"arms": 1}, "arms must be at least 2"),
-        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
         ({"delta": 0.0}, "delta must lie strictly"),
         ({"xi": -1.0}, "xi must be"),
         ({"xi": 1.0, "exploration": 0.1}, "exclude each other"),

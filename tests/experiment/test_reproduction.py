@@ -45,7 +45,7 @@ def test_from_the_sweep_to_the_figure(smoke):
         assert all(run["learning_rate"] == figures["learning_rate"] for run in runs)
         assert mean == np.mean([run["total_reward"] for run in runs])
     assert figures["failed"] == []
-    name = f"explorations_{figures['learning_rate']:g}"
+    name = f"explorations_{figures['learning_rate']:g}_smoke"
     written = records.read_csv(folder / f"{name}.csv")
     assert [(row["learner"], row["exploration"]) for row in written] == [
         ("SPG", ""),
@@ -53,7 +53,7 @@ def test_from_the_sweep_to_the_figure(smoke):
         ("NeuRD-CIX", "1.0"),
     ]
     assert len((folder / f"{name}.md").read_text().splitlines()) == 2 + 3
-    for picture in (f"{name}.png", "learning_rates.png"):
+    for picture in (f"{name}.png", "learning_rates_smoke.png"):
         assert (folder / picture).read_bytes().startswith(b"\x89PNG")
 
 
@@ -62,6 +62,35 @@ def test_the_same_command_again_runs_nothing(smoke):
     before = here.count
     assert reproduction.run(reproduction.Config(scale="smoke"), folder, here) == figures
     assert here.count == before
+
+
+def test_another_reading_leaves_other_tables(smoke):
+    folder, here, _ = smoke
+    before = {path.name: path.read_bytes() for path in folder.glob("*.md")}
+    config = reproduction.Config(scale="smoke", learning_rate="0.001", baseline="none")
+    other = reproduction.run(config, folder, here)
+    assert other["failed"] == []
+    assert other["table"] == str(folder / "explorations_0.001_smoke_baseline_none.md")
+    assert all((folder / name).read_bytes() == content for name, content in before.items())
+    assert reproduction.Config(common_mode="dropped").title == "catch, common_mode=dropped"
+    assert reproduction.Config().suffix == ""
+
+
+def test_a_rate_at_which_a_seed_failed_is_not_the_best(smoke, tmp_path):
+    config = reproduction.Config(scale="smoke")
+    best = smoke[2]["learning_rate"]
+    here = Here()
+
+    def failing(todo, runs):
+        for setting, outcome in here(todo, runs):
+            lost = setting.flags["learning_rate"] == best and setting.flags["seed"] == 1
+            yield setting, outcome._replace(figures=None, sentence="Lost.") if lost else outcome
+
+    found = reproduction.run(config, tmp_path / "paper", failing)
+    assert found["learning_rate"] != best
+    assert len(found["failed"]) == 1
+    again = reproduction.run(config, tmp_path / "paper", here, retry_failed=True)
+    assert again["learning_rate"] == best
 
 
 def test_at_a_rate_of_ones_own_there_is_no_sweep(smoke):

@@ -132,7 +132,7 @@ def test_another_configuration_is_not_resumed(finished):
         ("horizon", 0, "horizon must be at least 1, or None, but is 0."),
         ("swap_every", 0, "swap_every must be at least 1, or None, but is 0."),
         ("epsilon", -1.0, "epsilon must be a finite number above 0, but is -1."),
-        ("first_seed", -1, "first_seed must be a finite number of at least 0, but is -1."),
+        ("first_seed", -1, "first_seed must be a whole number from 0 to 2147483647, but is -1."),
     ],
 )
 def test_wrong_configurations_are_refused(field, value, sentence):

@@ -124,7 +124,8 @@ def test_strata_keep_their_differences_out_of_the_interval():
     width = row["mean_high"] - row["mean_low"]
     # A quantile at 2.5% of 10,000 has an error of 0.027 standard deviations, and there are two of them.
     assert abs(width / within - 2 * stats.norm.ppf(0.975)) < SIGMAS * 0.027 * np.sqrt(2) + 0.05
-    (pooled,) = summary.summarise(rows, by=[], value="total_reward")
+    pool = [{"total_reward": r["total_reward"]} for r in rows]
+    (pooled,) = summary.summarise(pool, by=[], value="total_reward")
     assert pooled["mean_high"] - pooled["mean_low"] > 1_000 * width
     assert pooled["mean"] == pytest.approx(row["mean"])
 
@@ -207,6 +208,24 @@ def test_settings_held_against_a_reference():
     (one, _) = summary.summarise(rows, by=["learner"], value="total_reward", against=rows[3:4])
     assert one["difference"] == expected.mean + 0.25
     assert one["difference_low"] == one["difference_high"] == ""
+
+
+def test_runs_of_several_settings_are_not_thrown_together():
+    rows = [{"learner": "spg", "rate": rate, "seed": s, "r": 1.0} for rate in (0.1, 0.2) for s in range(3)]
+    with pytest.raises(ValueError, match=r"2 rows with learner=spg, seed=0, .* differ in rate"):
+        summary.summarise(rows, by=["learner"], value="r")
+    assert len(summary.summarise(rows, by=["learner", "rate"], value="r")) == 2
+    assert len(summary.summarise(rows, by=["learner"], value="r", stratum="rate")) == 1
+    with pytest.raises(ValueError, match=r"2 rows with seed=0"):
+        summary.summarise(rows, by=["learner", "rate"], value="r", against=rows)
+    with pytest.raises(ValueError, match="the column runs cannot be one to group by"):
+        summary.summarise([{"runs": 3, "r": 1.0}], by=["runs"], value="r")
+
+
+@pytest.mark.parametrize("column", ["losses_per_step_at_end", "cix_regret_median", "nash_conv_average"])
+def test_of_losses_the_smallest_is_the_best(column):
+    (row,) = summary.summarise([{column: 1.0}, {column: 2.0}], by=[], value=column)
+    assert (row["worst"], row["best"]) == (2.0, 1.0)
 
 
 def test_tables_are_for_people():

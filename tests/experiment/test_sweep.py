@@ -93,6 +93,7 @@ def test_a_failure_is_recorded_and_stops_nothing(swept, tmp_path):
     finished = sweep.run(wild, folder, here)
     assert [each.figures is None for each in finished] == [True, False]
     assert "Training diverged: a value of seed 0 at learning rate 1e+30" in finished[0].sentence
+    assert "checkpoint" not in finished[0].sentence  # the folder of a sweep keeps none
     (failed,) = records.read_csv(folder / "failures.csv")
     assert failed["id"] == wild[0].id
     assert failed["sentence"] == finished[0].sentence
@@ -104,6 +105,57 @@ def test_a_failure_is_recorded_and_stops_nothing(swept, tmp_path):
     assert len(here.ran) == 2
     sweep.run(wild, folder, here, retry_failed=True)
     assert here.ran[2:] == [wild[0].id]
+
+
+def test_a_failed_setting_that_is_retried_begins_anew(swept, tmp_path):
+    (chosen,) = settings("seed=0")
+    folder = tmp_path / "sweep"
+    (folder / "runs" / chosen.id).mkdir(parents=True)
+    (folder / "runs" / chosen.id / "config.json").write_text("{}")  # of another version
+    (found,) = sweep.run([chosen], folder, Here())
+    assert found.figures is None
+    (found,) = sweep.run([chosen], folder, Here(), retry_failed=True)
+    assert found.figures is not None
+    assert not (folder / "failures.csv").exists()
+
+
+def test_lists_among_flags_leave_no_trace_of_a_new_start(tmp_path):
+    texts = ["horizon=20", "runs=2", "estimators=ix+cix,cix", "seed=0,1"]
+    chosen = grid.settings([grid.parse("bandit", texts)])
+    sweep.run(chosen, tmp_path / "whole", Here())
+    for some in (chosen[1:3], chosen, chosen):
+        sweep.run(some, tmp_path / "pieces", Here())
+    for name in ("results.csv", "curves.csv"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "pieces" / name).read_bytes()
+    rows = records.read_csv(tmp_path / "whole" / "results.csv")
+    assert [row["estimators"] for row in rows] == ["cix", "cix", "ix+cix", "ix+cix"]
+
+
+def test_a_record_that_cannot_be_written_stops_nothing(swept, tmp_path, capsys):
+    _, chosen, _ = swept
+    folder = tmp_path / "sweep"
+    (folder / "curves.csv").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"no up-to-date curves.csv: the same command again"):
+        sweep.run(chosen[:2], folder, Here())
+    assert "Could not be recorded: Is a directory" in capsys.readouterr().err
+    assert len(records.read_csv(folder / "results.csv")) == 2
+    (folder / "curves.csv").rmdir()
+    here = Here()
+    sweep.run(chosen[:2], folder, here)
+    assert here.ran == []
+    assert len(records.read_csv(folder / "curves.csv")) == 2 * 3
+
+
+def test_files_that_no_sweep_wrote(swept, tmp_path):
+    (tmp_path / "outcomes").mkdir()
+    (tmp_path / "outcomes" / "x.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"x\.json is not what a sweep writes"):
+        sweep.read(tmp_path)
+    (tmp_path / "sweep.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"sweep\.json is not what a sweep writes"):
+        sweep.run(swept[1], tmp_path, Here())
+    with pytest.raises(ValueError, match="output_dir must name a folder"):
+        sweep.run(swept[1], "", Here())
 
 
 def test_an_unforeseen_error_is_a_failure_with_its_place(swept, tmp_path, monkeypatch):
@@ -170,6 +222,8 @@ def test_every_script_can_be_swept(tmp_path):
     # What a flag and a column of metrics have in common is the column's.
     counts = [row["episodes"] for row in records.read_csv(tmp_path / "train_game" / "curves.csv")]
     assert counts == ["32", "64"]
+    (row,) = records.read_csv(tmp_path / "train_matrix_game" / "results.csv")
+    assert (row["episodes"], row["final_episodes"]) == ("40", "40")
 
 
 @pytest.mark.parametrize(
@@ -179,6 +233,8 @@ def test_every_script_can_be_swept(tmp_path):
         ({"name": "local", "address": "auto"}, "address is of a Ray cluster: it needs executor=ray"),
         ({"name": "local", "cores": 10_000}, "cores must be between 1 and"),
         ({"name": "ray", "cores": 2, "address": "auto"}, "address excludes them"),
+        ({"name": "ray", "cores": 0}, "cores must be at least 1, but is 0"),
+        ({"name": "ray", "address": "127.0.0.1:9"}, "there is no Ray cluster at 127.0.0.1:9"),
     ],
 )
 def test_executors_that_cannot_be(given, sentence):
