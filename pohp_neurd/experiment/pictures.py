@@ -63,8 +63,8 @@ class Config:
         checks.one_of("band", self.band, nash_conv.BANDS)
         if not self.inputs:
             raise ValueError("there is nothing to draw: give at least one input.")
-        if not self.output:
-            raise ValueError("output must name the picture, but is empty.")
+        if not pathlib.Path(self.output).name:
+            raise ValueError(f"output must name the picture, but is {self.output or 'empty'}.")
         if self.panels and self.kind not in ("sensitivity", "learning_rates"):
             raise ValueError(f"panels are for sensitivity and learning_rates, but kind is {self.kind}.")
         if self.reference and self.kind != "sensitivity":
@@ -84,7 +84,6 @@ def draw(config: Config) -> None:
         if not rows:
             raise ValueError(f"all rows have {config.reference}: nothing is left to compare with them.")
     series = _series(config, rows)
-    pathlib.Path(config.output).parent.mkdir(parents=True, exist_ok=True)
     if config.kind == "nash_conv":
         nash_conv.compare(config.output, rows, series=series, band=config.band, title=config.title)
     elif config.kind == "learning_curves":

@@ -2,6 +2,7 @@
 
 import matplotlib
 import pytest
+from matplotlib import lines
 
 from pohp_neurd.experiment.plot import style
 
@@ -27,6 +28,36 @@ def test_a_failure_leaves_nothing(tmp_path):
     with pytest.raises(ValueError, match="not supported"), style.picture(tmp_path / "x.nonsense"):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+class Unprintable(lines.Line2D):
+    def draw(self, renderer):
+        raise ZeroDivisionError
+
+
+def draw_unprintable(path):
+    with style.picture(path) as figure:
+        figure.add_subplot().add_line(Unprintable([0, 1], [0, 1]))
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_picture_that_fails_half_way_leaves_neither_a_part_nor_a_folder(tmp_path, suffix):
+    with pytest.raises(ZeroDivisionError):
+        draw_unprintable(tmp_path / "folder" / f"x.{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [("folder", "Is a directory"), ("file/x.png", "Not a directory"), ("file/y/x.png", "Not a directory")],
+)
+def test_a_place_that_is_taken_is_named(tmp_path, place, reason):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    path = tmp_path / place
+    with pytest.raises(OSError, match=f"^cannot write {path}: {reason}"), style.picture(path):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}
 
 
 def test_settings_stay_inside(tmp_path):

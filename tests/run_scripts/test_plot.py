@@ -100,6 +100,8 @@ def test_inputs_have_names_and_conditions(tmp_path):
         ([], "kind must be one of sensitivity, learning_rates, learning_curves, nash_conv, but is ''."),
         (["--kind=sensitivity"], "there is nothing to draw: give at least one input."),
         (["--kind=sensitivity", "--input=x.csv", "--output="], "output must name the picture, but is empty."),
+        (["--kind=sensitivity", "--input=x.csv", "--output=/"], "output must name the picture, but is /."),
+        (["--kind=sensitivity", "--input={sweep.parent}"], "must be a file, but is a folder."),
         (["--kind=sensitivity", "--input=nowhere.csv"], "there is no file nowhere.csv."),
         (["--kind=sensitivity", "--input=SPG=nowhere.csv"], "there is no file nowhere.csv."),
         (
@@ -129,7 +131,7 @@ def test_inputs_have_names_and_conditions(tmp_path):
     ],
 )
 def test_wrong_arguments_get_one_sentence(script, sweep, tmp_path, capsys, arguments, sentence):
-    picture = tmp_path / "x.png"
+    picture = tmp_path / "pictures" / "x.png"
     given = [argument.format(sweep=sweep) for argument in arguments]
     with pytest.raises(SystemExit) as caught:
         call(script, f"--output={picture}", *given)
@@ -137,7 +139,7 @@ def test_wrong_arguments_get_one_sentence(script, sweep, tmp_path, capsys, argum
     told = capsys.readouterr().err
     assert sentence in told
     assert told.count("\n") == 1
-    assert not picture.exists()
+    assert not picture.parent.exists()
 
 
 @pytest.mark.thorough
