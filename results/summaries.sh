@@ -1,0 +1,24 @@
+# Makes the tables of statistics over seeds again, from the rows of all runs. Run it in the project's folder.
+set -e
+S="python run_scripts/summarise.py"
+C=results/paper/catch P=results/paper/cart_pole N=results/non_stationary/swapping_catch G=results/self_play/exploration
+BY=--by=learner,exploration,exploration_decay
+for rate in 0.001797; do
+  $S --input=$C/results.csv --where=learning_rate=$rate --against=learner=spg --output=$C/against_spg_$rate.csv
+  $S --input=$C/results.csv --where=learning_rate=$rate --against=exploration=1 --output=$C/against_1_$rate.csv
+done
+for rate in 0.00005; do
+  $S --input=$P/results.csv --where=learning_rate=$rate --against=learner=spg --output=$P/against_spg_$rate.csv
+  $S --input=$P/results.csv --where=learning_rate=$rate --against=exploration=1 --output=$P/against_1_$rate.csv
+  $S --input=$P/results.csv --where=learning_rate=$rate --against=exploration=0.1 --output=$P/against_0.1_$rate.csv
+done
+for value in total_reward losses_per_step_at_end; do
+  $S --input=${N}_results.csv $BY --value=$value --output=${N}_$value.csv
+done
+$S --input=${N}_results.csv $BY --against=learner=spg --output=${N}_against_spg.csv
+for exploration in 0 0.1 1; do
+  $S --input=${N}_results.csv $BY --against=exploration=$exploration,exploration_decay= --output=${N}_against_$exploration.csv
+done
+for value in nash_conv nash_conv_average; do
+  $S --input=${G}_results.csv --by=game,learner,exploration,exploration_decay --value=$value --output=${G}_$value.csv
+done
