@@ -9,7 +9,6 @@ from typing import Any
 from pohp_neurd import checks
 from pohp_neurd.experiment import table
 from pohp_neurd.experiment.plot import learning_curve, nash_conv, sensitivity
-from pohp_neurd.experiment.plot import series as looks
 
 KINDS = ("sensitivity", "learning_rates", "learning_curves", "nash_conv")
 
@@ -87,9 +86,7 @@ def draw(config: Config) -> None:
     if config.kind == "nash_conv":
         nash_conv.compare(config.output, rows, series=series, band=config.band, title=config.title)
     elif config.kind == "learning_curves":
-        table.require(rows, ["steps", "seed", "reward"])
-        runs = {looks.name(series, setting): here for setting, here in table.groups(rows, series).items()}
-        learning_curve.compare(config.output, runs, title=config.title)
+        learning_curve.compare(config.output, rows, series=series, title=config.title)
     else:
         chosen: dict[str, Any] = {"value": config.value, "series": series}
         chosen |= {"panels": config.panels, "title": config.title}
@@ -114,13 +111,23 @@ def read(text: str) -> list[dict[str, Any]]:
 
 def last(rows: Sequence[table.Row]) -> list[table.Row]:
     """The last row of each run, where `rows` are whole learning curves; rows of final figures as they are."""
-    runs: dict[tuple[Any, ...], table.Row] = {}
+    runs: dict[tuple[Any, ...], list[table.Row]] = {}
     for row in rows:
         # What is no figure says which run it is. An unknown figure keeps rows apart: they are then refused.
         run = tuple((name, content) for name, content in row.items() if name not in FIGURES)
-        if run not in runs or row.get("steps", 0) >= runs[run].get("steps", 0):
-            runs[run] = row
-    return list(runs.values())
+        runs.setdefault(run, []).append(row)
+    return [_last(run) for run in runs.values()]
+
+
+def _last(run: Sequence[table.Row]) -> table.Row:
+    if len(run) == 1:
+        return run[0]
+    # Expected updates take no steps; final figures have nothing that a second row could be told by.
+    times = [name for name in ("steps", "updates") if all(name in row for row in run)]
+    settings = [name for name in run[0] if name not in FIGURES]
+    table.check_numbers(run, times, [*settings, *times])
+    table.check_distinct(run, [*settings, *times])
+    return max(run, key=lambda row: [row[name] for name in times])
 
 
 def _series(config: Config, rows: Sequence[table.Row]) -> tuple[str, ...]:

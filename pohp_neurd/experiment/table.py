@@ -3,6 +3,7 @@
 A condition is a column and the value that it must have, written `exploration=0.1`.
 """
 
+import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -110,16 +111,48 @@ def groups(rows: Sequence[Row], by: Sequence[str]) -> dict[tuple[Any, ...], list
     return {setting: found[setting] for setting in order}
 
 
-def check_distinct(rows: Sequence[Row], by: Sequence[str]) -> None:
+def check_numbers(rows: Sequence[Row], columns: Iterable[str], by: Sequence[str]) -> None:
+    """Raises unless every cell of `columns` is a finite number; `by` are columns that say in which row."""
+    for name in columns:
+        require(rows, [name])
+        for row in rows:
+            content = row[name]
+            if not isinstance(content, numbers.Real) or not math.isfinite(content):
+                known = [other for other in by if other in row and other != name]
+                where = f"the row with {describe(known, [row[other] for other in known])}" if known else "one"
+                raise ValueError(
+                    f"{name} must be a finite number in every row, but is {content!r} in {where}."
+                )
+
+
+def check_distinct(rows: Sequence[Row], by: Sequence[str], *, need: str = "one is needed") -> None:
     """Raises where two rows agree on all of `by`: then they are of settings that must not be mixed."""
     for setting, same in groups(rows, by).items():
         if len(same) > 1:
             first, second = same[:2]
             names = [name for name in first if name not in by and first[name] != second.get(name)]
+            where = f" with {describe(by, setting)}" if by else ""
             raise ValueError(
-                f"there are {len(same)} rows with {describe(by, setting)}, but one is needed: choose among "
+                f"there are {len(same)} rows{where}, but {need}: choose among "
                 f"the settings by conditions; these rows differ in {', '.join(names) or 'nothing'}."
             )
+
+
+def check_runs(rows: Sequence[Row], by: Sequence[str], at: Sequence[str] = ()) -> None:
+    """Raises unless rows that agree on `by` are runs of one setting, which their seeds tell apart.
+
+    A run has one row at each value of `at`, such as a time. Without seeds there can be one run only: others
+    might be of another setting.
+    """
+    for here in groups(rows, by).values():
+        seeded = all("seed" in row for row in here)
+        need = "one is needed" if seeded else "one is needed, for no column 'seed' tells runs apart"
+        run = list(dict.fromkeys([*by, "seed"] if seeded else by))
+        check_distinct(here, [*run, *at], need=need)
+        if at and all("id" in row for row in here):
+            # Rows of two settings need not meet at any time.
+            one_each = {tuple(row[name] for name in (*run, "id")): row for row in here}
+            check_distinct(list(one_each.values()), run, need="they must be of one setting")
 
 
 def describe(by: Sequence[str], setting: Sequence[Any]) -> str:

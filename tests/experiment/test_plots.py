@@ -104,6 +104,31 @@ def test_learning_rates_are_on_a_logarithmic_axis(drawn):
     np.testing.assert_allclose([line.get_ydata() for line in means], 0.0, atol=1e-15)
 
 
+@pytest.mark.parametrize("draw", [sensitivity.exploration, sensitivity.learning_rate])
+def test_settings_that_agree_to_six_digits_are_told_apart(drawn, draw):
+    rows = [{**row, "share": share} for share in (0.1, 0.10000001) for row in sweep_rows()]
+    rows = [row for row in rows if row["environment"] == "catch" and row["exploration"] == 1.0]
+    figure = drawn(draw, rows, series=["share"])
+    assert legend(figure) == [
+        f"share {share}: {what}" for share in ("0.1", "0.10000001") for what in ("a run", "mean of 6 runs")
+    ]
+    figure = drawn(draw, rows, series=[], panels=["share"])
+    assert [axes.get_title() for axes in figure.axes] == ["share 0.1", "share 0.10000001"]
+
+
+def test_runs_without_seeds_are_not_pooled(tmp_path):
+    rows = [row for row in sweep_rows() if row["environment"] == "catch" and row["exploration"] == 1.0]
+    rows = [{name: row[name] for name in row if name != "seed"} for row in rows]
+    mixed = [rows[0], {**rows[1], "learning_rate": 0.2}]
+    sentence = "for no column 'seed' tells runs apart: .* these rows differ in learning_rate, total_reward"
+    with pytest.raises(ValueError, match=sentence):
+        sensitivity.exploration(tmp_path / "x.png", mixed)
+    with pytest.raises(ValueError, match=r"there are 6 rows, but one is needed, for no column 'seed'"):
+        sensitivity.exploration(tmp_path / "x.png", rows[:1], reference=rows)
+    assert list(tmp_path.iterdir()) == []
+    sensitivity.exploration(tmp_path / "x.png", rows[:1], reference=rows[1:2])
+
+
 def test_dots_show_no_trend():
     # Runs are drawn in the order of their values: a slope of the dots would look like a result.
     for runs in (10, 20, 50):
@@ -210,18 +235,36 @@ def test_settings_of_games_are_not_mixed(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def curve_rows(level):
+@pytest.mark.parametrize("column", ["updates", "episodes"])
+def test_an_empty_cell_of_games_is_told(tmp_path, column):
+    rows = [*game_rows(), {**game_rows()[0], "seed": 7, column: ""}]
+    with pytest.raises(ValueError, match=f"^{column} must be a finite number .* exploration=1.0, seed=7"):
+        nash_conv.compare(tmp_path / "x.png", rows)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_games_without_seeds_are_not_pooled(drawn, tmp_path):
+    rows = [{name: row[name] for name in row if name != "seed"} for row in game_rows(seeds=1)]
+    mixed = [{**row, "step_size": size} for size in (0.1, 0.2) for row in rows]
+    with pytest.raises(ValueError, match=r"for no column 'seed' tells runs apart: .* differ in step_size"):
+        nash_conv.compare(tmp_path / "x.png", mixed)
+    assert list(tmp_path.iterdir()) == []
+    assert len(drawn(nash_conv.compare, rows).axes[0].lines) == 3
+    close = [{**row, "exploration": row["exploration"] + 1e-9} for row in rows]
+    assert len(set(legend(drawn(nash_conv.compare, rows + close)))) == 6
+
+
+def curve_rows(level, learner="spg"):
     return [
-        {"seed": seed, "steps": 5_000 * moment, "reward": level * (seed + 1)}
+        {"learner": learner, "seed": seed, "steps": 5_000 * moment, "reward": level * (seed + 1)}
         for moment in (1, 2, 3)
         for seed in range(3)
     ]
 
 
 def test_learning_curves_are_a_line_for_each_seed_and_their_mean(drawn):
-    figure = drawn(
-        learning_curve.compare, {"SPG": curve_rows(-10.0), "NeuRD": curve_rows(-5.0)}, title="Catch"
-    )
+    rows = curve_rows(-10.0) + curve_rows(-5.0, "neurd")
+    figure = drawn(learning_curve.compare, rows, series=["learner"], title="Catch")
     assert legend(figure) == ["SPG", "NeuRD"]
     (axes,) = figure.axes
     means = [line for line in axes.lines if line.get_label() in ("SPG", "NeuRD")]
@@ -230,12 +273,32 @@ def test_learning_curves_are_a_line_for_each_seed_and_their_mean(drawn):
     assert len({line.get_linestyle() for line in means}) == 2
 
 
-def test_learning_curves_that_do_not_fit_together_are_refused(tmp_path):
-    rows = curve_rows(-10.0)
-    with pytest.raises(ValueError, match="there are 2 rows with seed=0, steps=5000"):
-        learning_curve.compare(tmp_path / "x.png", {"SPG": rows + rows[:1]}, title="")
-    with pytest.raises(ValueError, match="some seeds lack rows"):
-        learning_curve.compare(tmp_path / "x.png", {"SPG": rows[:-1]}, title="")
+def test_learning_curves_of_rates_that_agree_to_six_digits_are_two_lines(drawn):
+    rows = [{**row, "rate": rate} for rate in (0.1, 0.10000001, "") for row in curve_rows(-1.0)]
+    figure = drawn(learning_curve.compare, rows, series=["rate"], title="")
+    assert legend(figure) == ["rate 0.1", "rate 0.10000001", "without rate"]
+    assert len(figure.axes[0].lines) == 3 * (3 + 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda rows: rows + rows[:1], "there are 2 rows with learner=spg, seed=0, steps=5000"),
+        (lambda rows: rows[:-1], "some seeds lack rows"),
+        (
+            lambda rows: [*rows[:-1], {**rows[-1], "reward": ""}],
+            "reward must be a finite number .* but is '' in the row with learner=spg, seed=2, steps=15000",
+        ),
+        (lambda rows: [*rows, {**rows[-1], "steps": ""}], "steps must be a finite number .* seed=2"),
+        (lambda rows: [*rows, {**rows[-1], "seed": ""}], "some seeds lack rows"),
+        (lambda rows: [{**row, "steps": row["steps"] - 5_000} for row in rows], "steps must be above 0"),
+        (lambda rows: [{"steps": 1_000, "reward": 1.0}], "there is no column 'seed'"),
+    ],
+)
+def test_learning_curves_that_do_not_fit_together_are_refused(tmp_path, change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        learning_curve.compare(tmp_path / "x.png", change(curve_rows(-10.0)), series=["learner"], title="")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_differ_in_more_than_colour():

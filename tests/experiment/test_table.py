@@ -1,5 +1,7 @@
 """Rows of CSV files: read, narrowed, grouped."""
 
+import re
+
 import pytest
 
 from pohp_neurd.experiment import table
@@ -114,3 +116,47 @@ def test_settings_that_would_be_mixed_are_named():
     table.check_distinct(ROWS, ["learner", "exploration"])
     with pytest.raises(ValueError, match=r"2 rows with exploration=9, .* these rows differ in learner"):
         table.check_distinct(ROWS, ["exploration"])
+
+
+def test_a_cell_that_is_no_number_is_told_with_its_column_and_row():
+    rows = [{**row, "reward": place} for place, row in enumerate(ROWS)]
+    table.check_numbers(rows, ["reward", "seed"], ["learner", "exploration"])
+    for wrong in ("", "many", float("nan"), float("inf")):
+        rows[2]["reward"] = wrong
+        with pytest.raises(
+            ValueError, match=r"^reward must be a finite number in every row, but is"
+        ) as caught:
+            table.check_numbers(rows, ["seed", "reward"], ["learner", "exploration", "nowhere"])
+        told = f"but is {wrong!r} in the row with learner=neurd_cix, exploration=10."
+        assert str(caught.value).endswith(told)
+    with pytest.raises(ValueError, match="there is no column 'rate'"):
+        table.check_numbers(rows, ["rate"], [])
+
+
+def test_without_seeds_there_is_one_run():
+    seedless = [{"exploration": 0.1, "learning_rate": rate, "total_reward": -rate} for rate in (0.5, 0.7)]
+    sentence = (
+        "there are 2 rows with exploration=0.1, but one is needed, for no column 'seed' tells runs apart: "
+        "choose among the settings by conditions; these rows differ in learning_rate, total_reward."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        table.check_runs(seedless, ["exploration"])
+    with pytest.raises(ValueError, match=r"^there are 2 rows, but one is needed, for no column 'seed'"):
+        table.check_runs(seedless, [])
+    table.check_runs(seedless, ["exploration", "learning_rate"])
+    seeds = [{**row, "seed": seed} for seed, row in enumerate(seedless)]
+    table.check_runs(seeds, ["exploration"])
+    # A row without a seed may be of any run.
+    with pytest.raises(ValueError, match=r"there are 3 rows with exploration=0.1, but one is needed, for no"):
+        table.check_runs([*seeds, seedless[0]], ["exploration"])
+
+
+def test_settings_are_not_mixed_for_having_been_looked_at_at_other_times():
+    rows = [
+        {"id": f"{size}", "size": size, "seed": 0, "episodes": size * n} for size in (3, 5) for n in (1, 2)
+    ]
+    table.check_runs(rows, ["size"], ["episodes"])
+    with pytest.raises(
+        ValueError, match=r"2 rows with seed=0, but they must be of one setting.* in id, size"
+    ):
+        table.check_runs(rows, [], ["episodes"])

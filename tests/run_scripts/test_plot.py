@@ -77,6 +77,22 @@ def test_of_whole_curves_the_last_rows_are_final_figures():
     assert round(mean) == -15_036  # docs/catch_and_cart_pole.md
 
 
+def test_the_last_row_of_a_run_must_be_known():
+    run = {"exploration": 0.1, "seed": 3}
+    curve = [{**run, "steps": 0, "updates": moment, "nash_conv": 1 / moment} for moment in (2, 3, 1)]
+    assert pictures.last(curve) == [curve[1]]  # expected updates take no steps
+    with pytest.raises(
+        ValueError, match=r"^steps must be a finite number .* exploration=0.1, seed=3, updates=3"
+    ):
+        pictures.last([curve[0], {**curve[1], "steps": ""}])
+    with pytest.raises(ValueError, match=r"2 rows with exploration=0.1, seed=3, steps=0, updates=3, but one"):
+        pictures.last([*curve, {**curve[1], "nash_conv": 9}])
+    with pytest.raises(ValueError, match=r"2 rows with exploration=0.1, seed=3, .* differ in nash_conv"):
+        pictures.last([{**run, "nash_conv": 1}, {**run, "nash_conv": 2}])
+    final = {**run, "steps": ""}
+    assert pictures.last([final]) == [final]
+
+
 def test_what_is_no_setting_in_a_table_of_curves():
     """`pictures` names the columns by itself, so that a picture is drawn without loading JAX."""
     written = {*single_agent.COLUMNS, *game_run.LIVE_COLUMNS, *matrix_self_play.COLUMNS}

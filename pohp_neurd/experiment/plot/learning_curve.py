@@ -1,67 +1,62 @@
 """Learning curves: reward over steps, every seed a thin line and their mean a thick one."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pohp_neurd.experiment import table
-from pohp_neurd.experiment.plot import series, style
+from pohp_neurd.experiment import records, table
+from pohp_neurd.experiment.plot import series as looks
+from pohp_neurd.experiment.plot import style
 
 
-def draw(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
-    """Draws the rows of a single-agent experiment to `path`, a colour for every setting."""
+def draw(path: records.Path, rows: Sequence[table.Row], *, title: str) -> None:
+    """Draws the rows of a single-agent experiment, a colour for every learning rate and exploration."""
     with style.picture(path, width=6.4, height=4.0) as figure:
         axes = figure.subplots()
-        panel(axes, rows)
+        if _draw_settings(axes, rows, ("learning_rate", "exploration")) > 1:
+            axes.legend(fontsize=8, handlelength=3.5)
         axes.set_title(title, fontsize=9)
 
 
-def compare(
-    path: str | os.PathLike[str], runs: Mapping[str, Sequence[Mapping[str, Any]]], *, title: str
-) -> None:
-    """Draws several experiments on one picture, each under its name, a colour and a line for each."""
+def compare(path: records.Path, rows: Sequence[table.Row], *, series: Sequence[str], title: str) -> None:
+    """Draws several experiments on one picture, a colour and a line for each setting of `series`."""
     with style.picture(path, width=6.4, height=4.4) as figure:
         axes = figure.subplots()
-        for index, (name, rows) in enumerate(runs.items()):
-            _draw_setting(axes, rows, name, series.look(index))
-        _label(axes)
+        _draw_settings(axes, rows, series)
         # Beneath the curves: seeds go everywhere, so no corner is free.
         figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=3.5)
         axes.set_title(title, fontsize=9)
 
 
-def panel(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    """The curves of `rows` on `axes`, a colour for every learning rate and exploration."""
-    settings = sorted({(row["learning_rate"], row["exploration"]) for row in rows})
-    for index, setting in enumerate(settings):
-        here = [row for row in rows if (row["learning_rate"], row["exploration"]) == setting]
-        label = f"learning rate {setting[0]:g}, exploration {setting[1]:g}"
-        _draw_setting(axes, here, label, series.look(index))
-    _label(axes)
-    if len(settings) > 1:
-        axes.legend(fontsize=8, handlelength=3.5)
+def _draw_settings(axes: Any, rows: Sequence[table.Row], series: Sequence[str]) -> int:
+    """The curves of `rows` on `axes`; how many settings there are."""
+    table.require(rows, ["steps", "seed", "reward"])
+    table.check_numbers(rows, ["steps", "reward"], [*series, "seed", "steps"])
+    if min(row["steps"] for row in rows) <= 0:
+        raise ValueError("steps must be above 0 in every row: they are those that a reward is of.")
+    table.check_runs(rows, series, ["steps"])
+    settings = table.groups(rows, series)
+    names = looks.names(series, list(settings))
+    for index, (name, here) in enumerate(zip(names, settings.values(), strict=True)):
+        _draw_setting(axes, here, name, looks.look(index))
+    axes.set_xlabel("steps")
+    axes.set_ylabel("reward per 1,000 steps")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    return len(settings)
 
 
-def _draw_setting(axes: Any, rows: Sequence[Mapping[str, Any]], label: str, look: series.Look) -> None:
+def _draw_setting(axes: Any, rows: Sequence[table.Row], label: str, look: looks.Look) -> None:
     steps, curves = _curves(rows, smoothed=10_000)
     axes.plot(steps, curves.T, color=look.color, linewidth=0.6, alpha=0.35)
     mean = curves.mean(axis=0)
     axes.plot(steps, mean, color=look.color, linestyle=look.linestyle, linewidth=2.2, label=label)
 
 
-def _label(axes: Any) -> None:
-    axes.set_xlabel("steps")
-    axes.set_ylabel("reward per 1,000 steps")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-
-
-def _curves(rows: Sequence[Mapping[str, Any]], smoothed: int) -> tuple[np.ndarray, np.ndarray]:
+def _curves(rows: Sequence[table.Row], smoothed: int) -> tuple[np.ndarray, np.ndarray]:
     """Steps [T], and for each seed the reward per 1,000 steps [seeds, T], a mean over `smoothed` steps."""
-    table.check_distinct(rows, ["seed", "steps"])
     steps = np.array(sorted({row["steps"] for row in rows}))
-    seeds = sorted({row["seed"] for row in rows})
+    seeds = list(dict.fromkeys(row["seed"] for row in rows))
     if len(rows) < len(seeds) * len(steps):
         raise ValueError("the runs of a curve must have the same steps, but some seeds lack rows of others.")
     place = {step: column for column, step in enumerate(steps)}

@@ -47,15 +47,16 @@ def compare(
     if not rows:
         raise ValueError("there is nothing to draw: there are no rows.")
     table.require(rows, ["updates", "episodes", *_PANELS])
+    table.check_numbers(rows, ["updates", "episodes"], [*series, "seed", "updates", "episodes"])
     unit = _unit(rows)
-    if all("seed" in row for row in rows):
-        table.check_distinct(rows, [*series, unit, "seed"])
+    table.check_runs(rows, series, [unit])
+    settings = table.groups(rows, series)
+    names = looks.names(series, list(settings))
     counts = set()
     with style.picture(path, width=8.8, height=4.2) as figure:
         grid = figure.subplots(1, len(_PANELS), sharey=True)
-        for index, (setting, here) in enumerate(table.groups(rows, series).items()):
-            look, name = looks.look(index), looks.name(series, setting)
-            complete = _complete(here, unit)
+        for index, (name, here) in enumerate(zip(names, settings.values(), strict=True)):
+            look, complete = looks.look(index), _complete(here, unit)
             counts.add(len(complete[0]))
             for axes, column in zip(grid, _PANELS, strict=True):
                 _draw_band(axes, complete, unit, column, band, look, name)

@@ -17,6 +17,9 @@ _LABELS = {
 _SPREAD = 0.08
 """Half the width over which a setting's dots are spread, in units of the distance between two settings."""
 
+Handles = dict[tuple[tuple[Any, ...] | None, str], Any]
+"""What matplotlib has drawn, by setting, None for the reference, and by the text of the legend."""
+
 
 def exploration(
     path: records.Path,
@@ -59,26 +62,27 @@ def _draw(
     title: str,
 ) -> None:
     known = [name for name in series if any(name in row for row in rows)]
-    ids = ["seed"] if all("seed" in row for row in (*rows, *reference)) else []
     if not rows:
         raise ValueError("there is nothing to draw: there are no rows.")
     if summary.finite(rows, x, "some rows")[0] <= 0 and x == "learning_rate":
         raise ValueError("learning_rate must be above 0 in every run: its axis is logarithmic.")
-    if ids:
-        table.check_distinct(rows, [*panels, *known, x, *ids])
-        table.check_distinct(reference, [*panels, *ids])
+    table.check_runs(rows, [*panels, *known, x])
+    table.check_runs(reference, panels)
     parts = table.groups(rows, panels)
     beside = table.groups(reference, panels)
     # Over all panels, so that a setting looks the same in each of them.
-    places = {setting: looks.look(index) for index, setting in enumerate(table.groups(rows, known))}
+    settings = list(table.groups(rows, known))
+    names = looks.names(known, settings)
+    places = {setting: (looks.look(index), names[index]) for index, setting in enumerate(settings)}
     with style.picture(path, width=max(6.0, 4.4 * len(parts)), height=4.2) as figure:
         grid = figure.subplots(1, len(parts), squeeze=False)[0]
-        handles: dict[str, Any] = {}
-        for axes, (setting, here) in zip(grid, parts.items(), strict=True):
+        handles: Handles = {}
+        titles = looks.names(panels, list(parts))
+        for axes, panel, (setting, here) in zip(grid, titles, parts.items(), strict=True):
             if setting in beside:
                 handles |= _reference(axes, beside[setting], value)
             handles |= _lines(axes, here, x, value, known, places)
-            axes.set_title(looks.name(panels, setting), fontsize=10)
+            axes.set_title(panel, fontsize=10)
             axes.set_xlabel(looks.readable(x))
             if value.startswith("nash_conv"):
                 nash_conv.logarithmic(axes)
@@ -86,7 +90,8 @@ def _draw(
                 axes.yaxis.set_major_formatter("{x:,.10g}")
         grid[0].set_ylabel(_LABELS.get(value, looks.readable(value)))
         figure.suptitle(title, fontsize=10)
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2, fontsize=8)
+        labels = [label for _, label in handles]
+        figure.legend(handles.values(), labels, loc="outside lower center", ncols=2, fontsize=8)
 
 
 def _lines(
@@ -95,9 +100,9 @@ def _lines(
     x: str,
     value: str,
     series: Sequence[str],
-    places: Mapping[tuple[Any, ...], looks.Look],
-) -> dict[str, Any]:
-    """Draws every setting of `series`; their handles, by the text of the legend."""
+    places: Mapping[tuple[Any, ...], tuple[looks.Look, str]],
+) -> Handles:
+    """Draws every setting of `series`; their handles."""
     ticks = sorted({row[x] for row in rows})
     # Explorations have 0 among them, which a logarithmic axis has no place for, and 0.01 to 1, which a linear
     # one crowds together: they stand at equal distances, in order. Rates are never 0.
@@ -106,9 +111,9 @@ def _lines(
     step = min(np.diff(list(positions.values())), default=1.0)
     groups = table.groups(rows, series)
     room = step * min(1.0, 4 / len(groups))
-    handles: dict[str, Any] = {}
+    handles: Handles = {}
     for index, (setting, here) in enumerate(groups.items()):
-        look = places[setting]
+        look, name = places[setting]
         # Several settings stand beside each other, not on top of each other.
         shift = 3 * _SPREAD * room * (index - (len(groups) - 1) / 2)
         means, counts = [], set()
@@ -123,9 +128,9 @@ def _lines(
             counts.add(len(values))
         edge: Any = {"markersize": 5.5, "markeredgecolor": "white", "linewidth": 1.6}
         line = axes.plot(*zip(*means, strict=True), **look._asdict(), **edge)
-        name = f"{looks.name(series, setting)}: " if series else ""
-        handles[f"{name}a run"] = marks[0]
-        handles[f"{name}mean of {_runs(counts)}"] = line[0]
+        name = f"{name}: " if series else ""
+        handles[setting, f"{name}a run"] = marks[0]
+        handles[setting, f"{name}mean of {_runs(counts)}"] = line[0]
     axes.set_xticks(list(positions.values()), [np.format_float_positional(t, trim="-") for t in ticks])
     if len(ticks) > 6:
         axes.tick_params(axis="x", labelsize=8, rotation=45 if logarithmic else 0)
@@ -138,13 +143,14 @@ def _sideways(runs: int) -> np.ndarray:
     return 2 * ((np.arange(runs) + 1) * golden % 1) - 1 if runs > 1 else np.zeros(runs)
 
 
-def _reference(axes: Any, rows: Sequence[table.Row], value: str) -> dict[str, Any]:
+def _reference(axes: Any, rows: Sequence[table.Row], value: str) -> Handles:
     values = summary.finite(rows, value, "the reference")
     column = next((column for column in ("input", "learner") if column in rows[0]), None)
     name = looks.name([column], [rows[0][column]]) if column else "reference"
     band = axes.axhspan(values.min(), values.max(), color="grey", alpha=0.2, linewidth=0)
     line = axes.axhline(values.mean(), color="black", linestyle=(0, (5, 3)), linewidth=1.4)
-    return {f"{name}: best to worst": band, f"{name}: mean of {_runs({len(values)})}": line}
+    labels = f"{name}: best to worst", f"{name}: mean of {_runs({len(values)})}"
+    return {(None, label): handle for label, handle in zip(labels, (band, line), strict=True)}
 
 
 def _runs(counts: set[int]) -> str:

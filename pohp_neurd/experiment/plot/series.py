@@ -28,7 +28,21 @@ def look(index: int) -> Look:
     )
 
 
-def name(columns: Sequence[str], setting: Sequence[Any]) -> str:
+def names(columns: Sequence[str], settings: Sequence[Sequence[Any]]) -> list[str]:
+    """Settings as a legend says them: numbers have six digits, or as many as it takes to tell them apart.
+
+    >>> names(["learner", "exploration"], [["neurd_cix", 0.1], ["neurd_cix", 0.10000001]])
+    ['NeuRD-CIX, exploration 0.1', 'NeuRD-CIX, exploration 0.10000001']
+    """
+    found: list[str] = []
+    for digits in range(6, 18):
+        found = [name(columns, setting, digits) for setting in settings]
+        if len(set(found)) == len(found):
+            break
+    return found
+
+
+def name(columns: Sequence[str], setting: Sequence[Any], digits: int = 6) -> str:
     """A setting as a legend says it.
 
     >>> name(["learner", "exploration"], ["neurd_cix", 0.1])
@@ -38,8 +52,10 @@ def name(columns: Sequence[str], setting: Sequence[Any]) -> str:
     for column, content in zip(columns, setting, strict=True):
         if content == "":  # a flag that this setting does not have
             continue
-        text = _NAMES.get(content, content) if isinstance(content, str) else f"{content:g}"
+        text = _NAMES.get(content, content) if isinstance(content, str) else f"{content:.{digits}g}"
         words.append(readable(text) if column in _PLAIN else f"{readable(column)} {text}")
+    if columns and not words:  # matplotlib leaves an empty name out of the legend
+        return f"without {' and '.join(map(readable, columns))}"
     return ", ".join(words)
 
 
