@@ -8,6 +8,7 @@ from what it does for learning.
 
 import dataclasses
 import itertools
+import os
 import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -60,9 +61,15 @@ class Config:
         for name in ("explorations", "step_sizes", "magnet_strengths", "baselines"):
             if not getattr(self, name):
                 raise ValueError(f"{name} must hold at least one entry, but is empty.")
+        for name in ("explorations", "decreasing", "step_sizes", "magnet_strengths", "baselines"):
+            entries = getattr(self, name)
+            if len(set(entries)) < len(entries):
+                raise ValueError(f"{name} must differ, but are {', '.join(map(str, entries))}.")
         for name in ("jump_every", "cycles", "batch_size", "seeds", "tuning_seeds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
+        checks.seed("seed", self.seed)
+        checks.seed("the last tuning seed", self.seed + self.seeds + self.tuning_seeds - 1)
         if self.seeds % self.tuning_seeds:
             raise ValueError(
                 f"seeds must be a multiple of tuning_seeds, {self.tuning_seeds}, but is {self.seeds}."
@@ -251,8 +258,7 @@ def summaries(runs: Sequence[table.Row]) -> list[dict[str, Any]]:
 
 def run(config: Config, folder: records.Path, name: str = "rock_paper_scissors") -> list[dict[str, Any]]:
     """The rows of the study's summary; tables and picture are left in `folder`, as NAME*.csv and NAME.png."""
-    place = pathlib.Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    place = _made(folder, name)
     tables = study(config)
     rows = summaries(tables.runs)
     records.write_csv(place / f"{name}.csv", tables.runs, COLUMNS)
@@ -265,13 +271,28 @@ def run(config: Config, folder: records.Path, name: str = "rock_paper_scissors")
     return rows
 
 
+def _made(folder: records.Path, name: str) -> pathlib.Path:
+    """The folder, made; a ValueError if files of that name cannot stand there: not after the whole study."""
+    place = pathlib.Path(folder)
+    if name != pathlib.Path(name).name or name in ("", ".."):
+        raise ValueError(f"name must be a plain file name, but is {name!r}.")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{place} cannot be made: {error.strerror}.") from None
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ValueError(f"{place} must be a folder that may be written to, but is not.")
+    return place
+
+
 def line(row: table.Row) -> str:
-    """A row of the summary for people."""
+    """A row of the summary for people; a dash where there is no interval, as of one seed."""
     learner = "SPG" if row["learner"] == "spg" else f"NeuRD-CIX({row['exploration']:g})"
     schedule = " decreasing" if row["schedule"] == "decreasing" else ""
+    low, high = row["mean_low"], row["mean_high"]
+    interval = "–" if "" in (low, high) else f"[{low:.3f}, {high:.3f}]"
     return (
         f"{row['reading']:<9} {row['world']:<7} magnet {row['magnet_strength']:<4g} "
         f"baseline {row['baseline']:<5} "
-        f"{learner + schedule:<27} step size {row['step_size']:<5g} {row['mean']:.3f} "
-        f"[{row['mean_low']:.3f}, {row['mean_high']:.3f}]"
+        f"{learner + schedule:<27} step size {row['step_size']:<5g} {row['mean']:.3f} {interval}"
     )

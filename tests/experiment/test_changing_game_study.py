@@ -87,6 +87,29 @@ def test_a_study_leaves_its_tables_and_pictures(tmp_path, monkeypatch, tables):
     assert "SPG" in changing_game_study.line(first)
 
 
+def test_a_study_of_one_seed_has_no_intervals(tmp_path):
+    config = dataclasses.replace(TINY, seeds=1, tuning_seeds=1, step_sizes=(1.0,))
+    rows = changing_game_study.run(config, tmp_path)
+    assert {row["mean_low"] for row in rows} == {""}
+    for row in rows:
+        assert changing_game_study.line(row).endswith(f" {row['mean']:.3f} –")
+
+
+@pytest.mark.parametrize("name", ["a/b", "/a", "a/", "..", ".", ""])
+def test_a_name_that_is_no_file_name_is_refused_before_the_study(tmp_path, monkeypatch, name):
+    monkeypatch.delattr(changing_game_study, "study")
+    with pytest.raises(ValueError, match=f"^name must be a plain file name, but is '{name}'\\.$"):
+        changing_game_study.run(TINY, tmp_path / "study", name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_study(tmp_path, monkeypatch):
+    monkeypatch.delattr(changing_game_study, "study")
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"/file cannot be made: File exists\.$"):
+        changing_game_study.run(TINY, tmp_path / "file")
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -103,6 +126,10 @@ def test_a_study_leaves_its_tables_and_pictures(tmp_path, monkeypatch, tables):
         ({"magnet_speed": 2.0}, r"magnet_speed must lie in \[0, 1\], but is 2"),
         ({"baseline_speed": -1.0}, r"baseline_speed must lie in \[0, 1\], but is -1"),
         ({"baselines": ("critic",)}, "baselines must be one of none, mean, value, but is 'critic'"),
+        ({"explorations": (0.1, 0.3, 0.1)}, "explorations must differ, but are 0.1, 0.3, 0.1"),
+        ({"step_sizes": (1.0, 1.0)}, "step_sizes must differ, but are 1.0, 1.0"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 2147483647, but is -1"),
+        ({"seed": 2**31 - 20}, "the last tuning seed must be a whole number from 0 to 2147483647"),
         ({"seeds": 5, "tuning_seeds": 2}, "seeds must be a multiple of tuning_seeds, 2, but is 5"),
     ],
 )

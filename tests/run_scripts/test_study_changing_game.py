@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 
+import permissions
 import pytest
 from absl import flags
 
@@ -46,7 +47,11 @@ def test_flags_become_the_config(script, monkeypatch, capsys, tmp_path):
 
 @pytest.mark.parametrize(
     ("flag", "sentence"),
-    [("--jump_every=30", "jump_every must be a multiple of 20"), ("--pace=3", "Unknown command line flag")],
+    [
+        ("--jump_every=30", "jump_every must be a multiple of 20"),
+        ("--name=a/b", "name must be a plain file name, but is 'a/b'."),
+        ("--pace=3", "Unknown command line flag"),
+    ],
 )
 def test_a_wrong_flag_ends_with_one_sentence_and_code_2(flag, sentence, tmp_path):
     command = [sys.executable, str(SCRIPT), flag, f"--output_dir={tmp_path / 'study'}"]
@@ -55,6 +60,14 @@ def test_a_wrong_flag_ends_with_one_sentence_and_code_2(flag, sentence, tmp_path
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "study").exists()
+
+
+def test_a_folder_that_may_not_be_written_to_is_told_before_the_study(tmp_path):
+    (tmp_path / "study").mkdir(mode=0o555)
+    command = [sys.executable, str(SCRIPT), f"--output_dir={tmp_path / 'study'}"]
+    done = subprocess.run(permissions.without_privilege(command), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert done.stderr == f"{tmp_path / 'study'} must be a folder that may be written to, but is not.\n"
 
 
 def test_help_names_every_flag(script):
