@@ -32,8 +32,10 @@ def value(text: str) -> Any:
     """What a cell says: a whole number, a number, or its text."""
     for kind in (int, float):
         try:
-            return kind(text)
-        except ValueError:
+            number = kind(text)
+            float(number)  # a whole number that is too large for one is infinite, as 1e400 is
+            return number
+        except (ValueError, OverflowError):
             pass
     return text
 

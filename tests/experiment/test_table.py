@@ -20,6 +20,7 @@ def test_cells_are_numbers_where_they_can_be(tmp_path):
     (row,) = table.read(file)
     assert row == {"id": "12e345678901", "learner": "spg", "rate": 3e-05, "seed": 7, "empty": ""}
     assert isinstance(row["seed"], int)
+    assert table.value("9" * 400) == table.value("1e400") == float("inf")
 
 
 @pytest.mark.parametrize(
