@@ -31,8 +31,14 @@ def test_a_failure_leaves_nothing(tmp_path):
 
 
 class Unprintable(lines.Line2D):
+    """Fails when it is written, not when the figure's parts are laid out before."""
+
+    drawn = 0
+
     def draw(self, renderer):
-        raise ZeroDivisionError
+        self.drawn += 1
+        if self.drawn > 1:
+            raise ZeroDivisionError
 
 
 def draw_unprintable(path):
@@ -42,8 +48,9 @@ def draw_unprintable(path):
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_a_picture_that_fails_half_way_leaves_neither_a_part_nor_a_folder(tmp_path, suffix):
-    with pytest.raises(ZeroDivisionError):
-        draw_unprintable(tmp_path / "folder" / f"x.{suffix}")
+    for path in (tmp_path / f"x.{suffix}", tmp_path / "folder" / f"x.{suffix}"):
+        with pytest.raises(ZeroDivisionError):
+            draw_unprintable(path)
     assert list(tmp_path.iterdir()) == []
 
 
