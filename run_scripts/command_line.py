@@ -88,6 +88,8 @@ def run(main: Callable[[list[str]], None], doc: str, topics: Topics, defaults: M
 
 def refused(error: Exception) -> None:
     """One sentence for what was wrong with the input, and the exit code of a wrong command."""
+    if isinstance(error, OSError) and error.filename:
+        _fail(f"{error.filename} cannot be used: {error.strerror}.")
     _fail(str(error))
 
 

@@ -62,7 +62,7 @@ def test_a_place_that_is_taken_is_named(tmp_path, place, reason):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     path = tmp_path / place
-    with pytest.raises(OSError, match=f"^cannot write {path}: {reason}"), style.picture(path):
+    with pytest.raises(OSError, match=f"{reason}.*: '{path}'"), style.picture(path):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}
 

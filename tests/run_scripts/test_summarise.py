@@ -54,6 +54,10 @@ def test_settings_against_one_of_them(script, results, capsys):
         ({"by": ["rate"]}, "there is no column 'rate'"),
         ({"where": ["game=go"]}, "no row has game=go"),
         ({"against": "game=go"}, "no row has game=go"),
+        (
+            {"output": "nodir/x.csv", "where": ["game=kuhn"]},
+            "nodir/x.csv cannot be used: there is no folder nodir.",
+        ),
     ],
 )
 def test_bad_flags(script, results, given, sentence, capsys):
