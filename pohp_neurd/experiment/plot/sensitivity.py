@@ -131,10 +131,31 @@ def _lines(
         name = f"{name}: " if series else ""
         handles[setting, f"{name}a run"] = marks[0]
         handles[setting, f"{name}mean of {_runs(counts)}"] = line[0]
-    axes.set_xticks(list(positions.values()), [np.format_float_positional(t, trim="-") for t in ticks])
+    axes.set_xticks(
+        list(positions.values()),
+        [
+            np.format_float_positional(tick, trim="-") if named else ""
+            for tick, named in zip(ticks, spaced(list(positions.values())), strict=True)
+        ],
+    )
     if len(ticks) > 6:
         axes.tick_params(axis="x", labelsize=8, rotation=45 if logarithmic else 0)
     return handles
+
+
+def spaced(positions: Sequence[float], room: float = 1 / 20) -> list[bool]:
+    """Which of the ascending `positions` can be named without names on top of each other.
+
+    A name takes the part `room` of the whole width.
+
+    >>> spaced([0.0, 0.01, 0.5, 1.0])
+    [True, False, True, True]
+    """
+    named, last = [], -np.inf
+    for position in positions:
+        named.append(bool(position - last >= room * (positions[-1] - positions[0])))
+        last = position if named[-1] else last
+    return named
 
 
 def _sideways(runs: int) -> np.ndarray:
