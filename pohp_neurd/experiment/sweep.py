@@ -54,15 +54,18 @@ def run(
                     shutil.rmtree(folder / "runs" / setting.id, ignore_errors=True)  # it begins anew
         todo = [setting for setting in settings if setting.id not in known]
         bar = tqdm.tqdm(total=len(settings), initial=len(settings) - len(todo), unit="setting", disable=None)
-        with bar:
-            for setting, outcome in execute(todo, folder / "runs") if todo else ():
-                found = Finished(setting.id, setting.flags, outcome.figures, outcome.sentence)
-                known[setting.id] = found
-                _record(folder, found, outcome.seconds)
-                bar.update()
-                failed = [s for s in settings if s.id in known and known[s.id].figures is None]
-                bar.set_postfix(failed=len(failed))
-        write_tables(folder, list(known.values()))
+        try:
+            with bar:
+                for setting, outcome in execute(todo, folder / "runs") if todo else ():
+                    found = Finished(setting.id, setting.flags, outcome.figures, outcome.sentence)
+                    known[setting.id] = found
+                    _record(folder, found, outcome.seconds)
+                    bar.update()
+                    failed = [s for s in settings if s.id in known and known[s.id].figures is None]
+                    bar.set_postfix(failed=len(failed))
+        finally:  # after Ctrl-C too there are tables of what is finished
+            if known:
+                write_tables(folder, list(known.values()))
     return [known[setting.id] for setting in settings]
 
 
@@ -183,7 +186,7 @@ _RESERVED = ".reserve"
 
 def _keep_room(folder: pathlib.Path) -> None:
     place = folder / _RESERVED
-    if place.exists():
+    if place.exists() and place.stat().st_size == _RESERVE:
         return
     try:
         place.write_bytes(b"\0" * _RESERVE)

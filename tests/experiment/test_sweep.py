@@ -146,6 +146,17 @@ def test_a_record_that_cannot_be_written_stops_nothing(swept, tmp_path, capsys):
     assert len(records.read_csv(folder / "curves.csv")) == 2 * 3
 
 
+def test_ctrl_c_leaves_tables_of_what_is_finished(swept, tmp_path):
+    def interrupted(todo, runs):
+        yield from Here()(todo[:1], runs)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run(swept[1], tmp_path / "sweep", interrupted)
+    (row,) = records.read_csv(tmp_path / "sweep" / "results.csv")
+    assert row["id"] == swept[1][0].id
+
+
 def test_files_that_no_sweep_wrote(swept, tmp_path):
     (tmp_path / "outcomes").mkdir()
     (tmp_path / "outcomes" / "x.json").write_text("{}")
