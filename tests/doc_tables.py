@@ -68,6 +68,27 @@ def swapping_catch():
     return _table(lines)
 
 
+def phrases():
+    """What README.md says in passing of what was found."""
+    leduc = _means("self_play/exploration_nash_conv_average.csv", game="leduc_poker", exploration_decay="")
+    jumping = {"reading": "self_play", "world": "jumping", "magnet_strength": 0, "baseline": "none"}
+    jumping |= {"schedule": "constant", "merit": "tracking"}
+    bias = _means("non_stationary/rock_paper_scissors_summary.csv", **jumping)
+    swaps = _means("non_stationary/swapping_catch_total_reward.csv", exploration_decay="")
+    return [
+        f"{leduc[0]:.3f} at η = 0, {leduc[0.01]:.3f} at 0.01, {leduc[0.1]:.3f} at 0.1",
+        f"{leduc[1]:.3f} at 1 (means of 20 seeds)",
+        f"({bias[0]:.2f} to {bias[0.03]:.2f})",
+        f"({_number(swaps[0])} to {_number(swaps[1])})",
+    ]
+
+
+def _means(file, **conditions):
+    """NeuRD-CIX's means by exploration, in a recorded summary."""
+    rows = table.select(table.read(RESULTS / file), {"learner": "neurd_cix", **conditions})
+    return {row["exploration"]: row["mean"] for row in rows}
+
+
 def _setting(row):
     if row["learner"] == "spg":
         return "SPG"

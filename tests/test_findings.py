@@ -24,6 +24,12 @@ def test_tables_equal_the_recorded_results(document, build):
     assert build() in (doc_tables.ROOT / document).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("phrase", doc_tables.phrases())
+def test_what_the_readme_says_of_what_was_found(phrase):
+    text = (doc_tables.ROOT / "README.md").read_text(encoding="utf-8")
+    assert phrase in " ".join(text.split())
+
+
 @pytest.mark.parametrize("document", ["README.md", "docs/findings.md"])
 def test_every_interval_is_recorded(document):
     """Whatever is written `mean [low, high]` is a row of a summary in results/, to the digits shown."""
