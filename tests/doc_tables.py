@@ -22,7 +22,7 @@ def paper():
     """Accumulated reward at the paper's learning rates: README.md."""
     heads = ["", "SPG", "η = 0", "0.01", "0.03", "0.1", "0.3", "1"]
     lines = [heads, ["---"] * len(heads)]
-    for environment, rate in (("catch", "0.001797"), ("cart_pole", "5e-05")):
+    for environment, rate in (("catch", "0.001797"), ("cart_pole", "0.00005")):
         rows = table.read(RESULTS / "paper" / environment / f"explorations_{rate}.csv")
         name = f"{environment.replace('_', ' ')} at {float(rate):.6f}".rstrip("0")
         lines.append([name, *map(interval, rows)])

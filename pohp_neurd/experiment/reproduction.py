@@ -8,6 +8,8 @@ import dataclasses
 import pathlib
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pohp_neurd import checks
 from pohp_neurd.experiment import grid, records, single_agent, summary, sweep
 from pohp_neurd.experiment.plot import sensitivity
@@ -172,10 +174,11 @@ def _explorations(
         {"learner": "NeuRD-CIX", **row}
         for row in summary.summarise(cix, by=["exploration"], value="total_reward")
     ]
-    name = f"explorations_{rate:g}{config.suffix}"
+    shown = np.format_float_positional(rate, trim="-")  # 0.00005, not 5e-05
+    name = f"explorations_{shown}{config.suffix}"
     columns = {"learner": "{learner}", "exploration": "{exploration}", **summary.COLUMNS}
     _write(folder, name, summaries, columns)
-    title = f"{config.title} at learning rate {rate:g}, {cix[0]['steps']:,} steps"
+    title = f"{config.title} at learning rate {shown}, {cix[0]['steps']:,} steps"
     sensitivity.exploration(folder / f"{name}.png", cix, reference=spg, title=title)
     return {
         "spg_mean": summaries[0]["mean"],
