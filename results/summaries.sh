@@ -3,15 +3,17 @@ set -e
 S="python run_scripts/summarise.py"
 C=results/paper/catch P=results/paper/cart_pole N=results/non_stationary/swapping_catch G=results/self_play/exploration
 BY=--by=learner,exploration,exploration_decay
-for rate in 0.001797; do
+for rate in 0.00004 0.001797; do
   $S --input=$C/results.csv --where=learning_rate=$rate --against=learner=spg --output=$C/against_spg_$rate.csv
   $S --input=$C/results.csv --where=learning_rate=$rate --against=exploration=1 --output=$C/against_1_$rate.csv
 done
-for rate in 0.00005; do
+for rate in 0.00002 0.00005; do
   $S --input=$P/results.csv --where=learning_rate=$rate --against=learner=spg --output=$P/against_spg_$rate.csv
   $S --input=$P/results.csv --where=learning_rate=$rate --against=exploration=1 --output=$P/against_1_$rate.csv
   $S --input=$P/results.csv --where=learning_rate=$rate --against=exploration=0.1 --output=$P/against_0.1_$rate.csv
 done
+$S --input=$C/results.csv --where=learner=spg --by=learning_rate --against=learning_rate=0.00005 --output=$C/against_rate.csv
+$S --input=$P/results.csv --where=learner=spg --by=learning_rate --against=learning_rate=0.00005 --output=$P/against_rate.csv
 for value in total_reward losses_per_step_at_end; do
   $S --input=${N}_results.csv $BY --value=$value --output=${N}_$value.csv
 done
