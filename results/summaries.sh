@@ -7,6 +7,7 @@ for rate in 0.00004 0.001797; do
   $S --input=$C/results.csv --where=learning_rate=$rate --against=learner=spg --output=$C/against_spg_$rate.csv
   $S --input=$C/results.csv --where=learning_rate=$rate --against=exploration=1 --output=$C/against_1_$rate.csv
 done
+$S --input=results/paper/catch_dropped/results.csv --against=exploration=1 --output=results/paper/catch_dropped/against_1.csv
 for rate in 0.00002 0.00005; do
   $S --input=$P/results.csv --where=learning_rate=$rate --against=learner=spg --output=$P/against_spg_$rate.csv
   $S --input=$P/results.csv --where=learning_rate=$rate --against=exploration=1 --output=$P/against_1_$rate.csv

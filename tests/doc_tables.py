@@ -75,7 +75,11 @@ def phrases():
     jumping |= {"schedule": "constant", "merit": "tracking"}
     bias = _means("non_stationary/rock_paper_scissors_summary.csv", **jumping)
     swaps = _means("non_stationary/swapping_catch_total_reward.csv", exploration_decay="")
+    dropped = _means("paper/catch_dropped/against_1.csv")
+    (spg,) = table.select(table.read(RESULTS / "paper/catch/explorations_0.00004.csv"), {"learner": "SPG"})
     return [
+        f"unreliable at η = 0 ({_number(dropped[0])}) and best at η = 1 ({_number(dropped[1])}, "
+        f"SPG {_number(spg['mean'])})",
         f"{leduc[0]:.3f} at η = 0, {leduc[0.01]:.3f} at 0.01, {leduc[0.1]:.3f} at 0.1",
         f"{leduc[1]:.3f} at 1 (means of 20 seeds)",
         f"({bias[0]:.2f} to {bias[0.03]:.2f})",
