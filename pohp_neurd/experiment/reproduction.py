@@ -92,14 +92,20 @@ class Config:
     @property
     def suffix(self) -> str:
         """Of the names of tables and pictures: empty at the paper's size in the documented reading."""
-        others = [f"{name}_{self.fixed[name]}" for name in _READING if name in self.fixed]
-        return "".join(f"_{part}" for part in (["smoke"] if self.scale == "smoke" else []) + others)
+        parts = ["smoke"] if self.scale == "smoke" else []
+        parts += [f"{name}_{value}" for name, value in self._departures.items()]
+        return "".join(f"_{part}" for part in parts)
 
     @property
     def title(self) -> str:
         """The environment, and what is read in another way than documented."""
-        others = [f"{name}={self.fixed[name]}" for name in _READING if name in self.fixed]
+        others = [f"{name}={value}" for name, value in self._departures.items()]
         return ", ".join([self.environment.replace("_", " "), *others])
+
+    @property
+    def _departures(self) -> dict[str, Any]:
+        """What is read in another way than documented: `fixed` has no more of the reading than that."""
+        return {name: value for name, value in self.fixed.items() if name in _READING}
 
 
 def run(

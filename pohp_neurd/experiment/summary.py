@@ -149,10 +149,9 @@ def finite(rows: Sequence[table.Row], value: str, setting: str) -> np.ndarray:
     """The column `value`, sorted; a ValueError that names the `setting` where it is no finite number."""
     table.require(rows, [value])
     for row in rows:
-        content = row[value]
-        if not isinstance(content, numbers.Real) or not math.isfinite(content):
+        if not table.is_finite(row[value]):
             raise ValueError(
-                f"{value} must be a finite number in every run, but is {content!r} in {setting}."
+                f"{value} must be a finite number in every run, but is {row[value]!r} in {setting}."
             )
     return np.sort([float(row[value]) for row in rows])
 
@@ -182,8 +181,7 @@ def markdown(
 def _check_runs(rows: Sequence[table.Row], by: Sequence[str], stratum: str | None) -> None:
     """Raises where two rows of a setting have one seed: then they are not of one setting, or of one run."""
     if rows and "seed" in rows[0]:
-        within = [] if stratum is None else [stratum]
-        table.check_distinct(rows, list(dict.fromkeys((*by, *within, "seed"))))
+        table.check_runs(rows, [*by, *([] if stratum is None else [stratum])])
 
 
 def _strata(rows: Sequence[table.Row], value: str, stratum: str | None, setting: str) -> list[np.ndarray]:

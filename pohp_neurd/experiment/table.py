@@ -113,13 +113,18 @@ def groups(rows: Sequence[Row], by: Sequence[str]) -> dict[tuple[Any, ...], list
     return {setting: found[setting] for setting in order}
 
 
+def is_finite(content: Any) -> bool:
+    """Whether a cell holds a finite number."""
+    return isinstance(content, numbers.Real) and math.isfinite(content)
+
+
 def check_numbers(rows: Sequence[Row], columns: Iterable[str], by: Sequence[str]) -> None:
     """Raises unless every cell of `columns` is a finite number; `by` are columns that say in which row."""
     for name in columns:
         require(rows, [name])
         for row in rows:
             content = row[name]
-            if not isinstance(content, numbers.Real) or not math.isfinite(content):
+            if not is_finite(content):
                 known = [other for other in by if other in row and other != name]
                 where = f"the row with {describe(known, [row[other] for other in known])}" if known else "one"
                 raise ValueError(

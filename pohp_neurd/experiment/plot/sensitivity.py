@@ -107,7 +107,9 @@ def _lines(
     # Explorations have 0 among them, which a logarithmic axis has no place for, and 0.01 to 1, which a linear
     # one crowds together: they stand at equal distances, in order. Rates are never 0.
     logarithmic = x == "learning_rate"
-    positions = dict(zip(ticks, np.log10(ticks) if logarithmic else np.arange(1.0 * len(ticks)), strict=True))
+    positions = dict(
+        zip(ticks, np.log10(ticks) if logarithmic else np.arange(len(ticks), dtype=float), strict=True)
+    )
     step = min(np.diff(list(positions.values())), default=1.0)
     groups = table.groups(rows, series)
     room = step * min(1.0, 4 / len(groups))
