@@ -115,9 +115,9 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._loss: float | None = None
         self._info: learners.Info | None = None
         self._capacity = _power_of_two(4 * batch_size)
-        self._random = uniforms.Uniforms(seed)
+        self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, player_id)
         # Evaluations draw from a stream of their own, so that they leave no trace.
-        self._evaluation = np.random.default_rng([seed, 1])
+        self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, player_id)
 
     # Acting.
 
@@ -320,7 +320,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._copies += 1
         seed = int(np.random.SeedSequence([self._random.seed, self._copies]).generate_state(1)[0])
         copied = type(self)(**{**self._kwargs, "seed": seed})
-        random = np.random.default_rng([seed, 2])
+        random = uniforms.generator(seed, uniforms.Role.NOISE, self.player_id)
 
         def noisy(leaf: np.ndarray) -> jax.Array:
             return jnp.asarray(leaf + np.asarray(sigma * random.standard_normal(leaf.shape), leaf.dtype))
@@ -393,7 +393,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._experience.restore(saved["experience"])
         self._rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
         seed, count, self._copies, self._capacity = saved["counters"].tolist()
-        self._random = uniforms.Uniforms(seed, count)
+        self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, self.player_id, count)
         self._largest, self._scale = saved["largest"].tolist()
         loss = float(saved["loss"])
         self._loss = None if math.isnan(loss) else loss

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from pohp_neurd.openspiel import saved
+from pohp_neurd.openspiel import saved, uniforms
 
 
 class PolicyBot(pyspiel.Bot):
@@ -19,7 +19,7 @@ class PolicyBot(pyspiel.Bot):
         pyspiel.Bot.__init__(self)
         # The policy's reference is kept: C++ policies die with their last Python name.
         self._policy, self._player, self._seed = policy, player_id, seed
-        self._random = np.random.default_rng(seed)
+        self._random = uniforms.generator(seed, uniforms.Role.BOT, player_id)
 
     def player_id(self) -> int:
         """The player for whom it acts."""
