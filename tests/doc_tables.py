@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/findings.md, made from the CSV files in results/."""
+"""The tables of README.md and docs/findings.md, made from the CSV files in results/; `claims` has the prose."""
 
 import pathlib
 
@@ -10,10 +10,11 @@ RESULTS = ROOT / "results"
 
 def interval(row):
     """Mean and 95% interval, as the documents write them."""
-    return f"{_number(row['mean'])} [{_number(row['mean_low'])}, {_number(row['mean_high'])}]"
+    return f"{number(row['mean'])} [{number(row['mean_low'])}, {number(row['mean_high'])}]"
 
 
-def _number(value):
+def number(value):
+    """Whole above 100, else with three digits, and with a real minus sign."""
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
     return text.replace("-", "−")
 
@@ -66,31 +67,6 @@ def swapping_catch():
     for setting in _settings(parts[0]):
         lines.append([setting, *(interval(part[setting]) for part in parts)])
     return _table(lines)
-
-
-def phrases():
-    """What README.md says in passing of what was found."""
-    leduc = _means("self_play/exploration_nash_conv_average.csv", game="leduc_poker", exploration_decay="")
-    jumping = {"reading": "self_play", "world": "jumping", "magnet_strength": 0, "baseline": "none"}
-    jumping |= {"schedule": "constant", "merit": "tracking"}
-    bias = _means("non_stationary/rock_paper_scissors_summary.csv", **jumping)
-    swaps = _means("non_stationary/swapping_catch_total_reward.csv", exploration_decay="")
-    dropped = _means("paper/catch_dropped/against_1.csv")
-    (spg,) = table.select(table.read(RESULTS / "paper/catch/explorations_0.00004.csv"), {"learner": "SPG"})
-    return [
-        f"unreliable at η = 0 ({_number(dropped[0])}) and best at η = 1 ({_number(dropped[1])}, "
-        f"SPG {_number(spg['mean'])})",
-        f"{leduc[0]:.3f} at η = 0, {leduc[0.01]:.3f} at 0.01, {leduc[0.1]:.3f} at 0.1",
-        f"{leduc[1]:.3f} at 1 (means of 20 seeds)",
-        f"({bias[0]:.2f} to {bias[0.03]:.2f})",
-        f"({_number(swaps[0])} to {_number(swaps[1])})",
-    ]
-
-
-def _means(file, **conditions):
-    """NeuRD-CIX's means by exploration, in a recorded summary."""
-    rows = table.select(table.read(RESULTS / file), {"learner": "neurd_cix", **conditions})
-    return {row["exploration"]: row["mean"] for row in rows}
 
 
 def _setting(row):

@@ -1,15 +1,15 @@
 """The tables and intervals of the documents are those of the recorded results."""
 
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
 
+import claims
 import doc_tables
 import pytest
-
-from pohp_neurd.experiment import table
 
 
 @pytest.mark.parametrize(
@@ -24,49 +24,46 @@ def test_tables_equal_the_recorded_results(document, build):
     assert build() in (doc_tables.ROOT / document).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("phrase", doc_tables.phrases())
-def test_what_the_readme_says_of_what_was_found(phrase):
-    text = (doc_tables.ROOT / "README.md").read_text(encoding="utf-8")
-    assert phrase in " ".join(text.split())
+_INTERVAL = re.compile(r"[+−]?\d[\d,.]*\d? \[[^\]]*\d\]")
+_DOCUMENTS = [
+    ("README.md", claims.readme, [doc_tables.paper]),
+    ("docs/findings.md", claims.findings, [doc_tables.self_play, doc_tables.swapping_catch]),
+]
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/findings.md"])
-def test_every_interval_is_recorded(document):
-    """Whatever is written `mean [low, high]` is a row of a summary in results/, to the digits shown."""
-    number = r"[+−]?\d[\d,]*(?:\.\d+)?"
+def _prose(document, tables):
     text = (doc_tables.ROOT / document).read_text(encoding="utf-8")
-    shown = re.findall(rf"({number}) \[({number}), ({number})\]", text)
-    assert len(shown) > 10
-    recorded = _recorded()
-    unknown = []
-    for figures in shown:
-        plain = tuple(part.lstrip("+").replace("−", "-").replace(",", "") for part in figures)
-        places = [len(part.partition(".")[2]) for part in plain]
-        rounded = (
-            tuple(f"{value:.{digits}f}" for value, digits in zip(each, places, strict=True))
-            for each in recorded
-        )
-        if plain not in set(rounded):
-            unknown.append(figures)
-    assert unknown == []
+    for build in tables:
+        text = text.replace(build(), "")
+    return " ".join(text.split())
 
 
-def _recorded():
-    """(mean, low, high) of all means and differences in the summaries, and of balls missed."""
-    found = set()
-    for path in doc_tables.RESULTS.rglob("*.csv"):
-        with open(path, encoding="utf-8") as file:
-            head = file.readline()
-        for name in ("mean", "difference"):
-            if f",{name}_low" not in head:
-                continue
-            for row in table.read(path):
-                if row[f"{name}_low"] != "":
-                    each = tuple(row[name + end] for end in ("", "_low", "_high"))
-                    found.add(each)
-                    # A ball falls for nine steps.
-                    found.add(tuple(9 * value for value in each))
-    return found
+def _without(claims_, prose):
+    """What is left of `prose` without its claims; the first claim that is not in it."""
+    for claim in claims_:
+        if claim not in prose:
+            return prose, claim
+        prose = prose.replace(claim, " … ")
+    return prose, None
+
+
+@pytest.mark.parametrize(("document", "made", "tables"), _DOCUMENTS)
+def test_every_figure_belongs_to_its_claim(document, made, tables):
+    """Claims are made from their rows; what is written `mean [low, high]` belongs to one of them."""
+    rest, missing = _without(made(), _prose(document, tables))
+    assert missing is None
+    assert _INTERVAL.findall(rest) == []
+
+
+def test_two_swapped_intervals_are_noticed():
+    """Any two of the intervals, each of which stands in a row of its own."""
+    prose = _prose("docs/findings.md", _DOCUMENTS[1][2])
+    made = claims.findings()
+    intervals = list(dict.fromkeys(_INTERVAL.findall(prose)))
+    assert len(intervals) > 20
+    for one, other in itertools.pairwise(intervals):
+        swapped = prose.replace(one, "\0").replace(other, one).replace("\0", other)
+        assert _without(made, swapped)[1] is not None, (one, other)
 
 
 @pytest.mark.thorough
