@@ -1,4 +1,4 @@
-"""A full-width update of all players against C++ CFR: the time of an iteration, and the time to equal NashConv."""
+"""A full-width update of all players against C++ CFR: time of an iteration, and time to equal NashConv."""
 
 import os
 

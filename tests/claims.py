@@ -1,7 +1,7 @@
 """What README.md and docs/findings.md say in prose, each figure written from its row in results/.
 
-A claim is a piece of a document, with the words that say what the figure is of: a figure that moves to another
-claim, or changes, is no longer found.
+A claim is a piece of a document with the words that say what its figures are of: a figure that changes, or moves
+to another claim, is no longer found.
 """
 
 from doc_tables import RESULTS, number
@@ -17,9 +17,11 @@ def readme():
     dropped = _explorations("paper/catch_dropped/against_1.csv")
     spg = _one("paper/catch/explorations_0.00004.csv", learner="SPG")
     return [
-        f"unreliable at η = 0 ({number(dropped[0]['mean'])}) and best at η = 1 ({number(dropped[1]['mean'])}, "
+        f"unreliable at η = 0 ({number(dropped[0]['mean'])}) and best at η = 1 "
+        f"({number(dropped[1]['mean'])}, "
         f"SPG {number(spg['mean'])})",
-        f"{leduc[0]['mean']:.3f} at η = 0, {leduc[0.01]['mean']:.3f} at 0.01, {leduc[0.1]['mean']:.3f} at 0.1",
+        f"{leduc[0]['mean']:.3f} at η = 0, {leduc[0.01]['mean']:.3f} at 0.01, {leduc[0.1]['mean']:.3f} "
+        "at 0.1",
         f"{leduc[1]['mean']:.3f} at 1 (means of 20 seeds",
         f"rock-paper-scissors whose bias jumps ({bias[0]:.2f} to {bias[0.03]:.2f})",
         f"catch whose actions swap ({number(swaps[0]['mean'])} to {number(swaps[1]['mean'])})",
@@ -38,7 +40,8 @@ def _learning_rates():
         f"of 28 rates, 5 seeds each, 0.00004 is best: {_mean(catch[4e-5])}.",
         f"At 0.0018 it is {_mean(catch[0.0018])}",
         f"hump at 0.003 ({_mean(catch[0.003])})",
-        f"of 28 rates, 5 seeds each, 0.00002 is best ({_mean(pole[2e-5])}), then 0.00004 ({_mean(pole[4e-5])}), "
+        f"of 28 rates, 5 seeds each, 0.00002 is best ({_mean(pole[2e-5])}), then 0.00004 "
+        f"({_mean(pole[4e-5])}), "
         f"0.00001 ({_mean(pole[1e-5])}) and 0.00005 ({_mean(pole[5e-5])}).",
         f"With 20 seeds 0.00002 is ahead of 0.00005 by {_difference(pole_20[2e-5])};",
         f"change them little (catch {_mean(catch_20[4e-5])}, cart pole {_mean(pole_20[2e-5])})",
@@ -55,19 +58,23 @@ def _explorations_in_the_paper():
     pole_tenth = _explorations("paper/cart_pole/against_0.1_0.00005.csv")
     spg = _one("paper/catch/explorations_0.00004.csv", learner="SPG")
     return [
-        f"catch at 0.00004, dropped: 0 {_mean(dropped[0])}, 0.1 {_mean(dropped[0.1])}, 1 {_mean(dropped[1])}.",
+        f"catch at 0.00004, dropped: 0 {_mean(dropped[0])}, 0.1 {_mean(dropped[0.1])}, 1 "
+        f"{_mean(dropped[1])}.",
         f"cart pole: 1 is below 0 at both rates (0 less 1: {_difference(pole['0.00005'][0])} at 0.00005, "
         f"{_difference(pole['0.00002'][0])} at 0.00002).",
         f"Catch: at 0.00004 it is the worst (0 less 1: {_difference(catch['0.00004'][0])});",
         f"dropped, at 0.00004: 0 less 1 {_difference(dropped[0])},",
         f"As written: 0 less 1 {_difference(catch['0.001797'][0])} at 0.001797,",
-        f"NeuRD-CIX(1) less SPG: at SPG's best rate, 0.00004, {_difference(catch_spg['0.00004'][1])}; at 0.001797, "
+        f"NeuRD-CIX(1) less SPG: at SPG's best rate, 0.00004, {_difference(catch_spg['0.00004'][1])}; "
+        "at 0.001797, "
         f"where SPG collapses, {_difference(catch_spg['0.001797'][1])}.",
         f"With the common mode dropped, at 0.00004: {_mean(dropped[1])} against SPG's {_mean(spg)}",
         f"0.3 less 0.1 {_difference(pole_tenth[0.3])}",
-        f"at the paper's, 0.00005, yes: NeuRD-CIX(1) less SPG {_difference(pole_spg['0.00005'][1])}, NeuRD-CIX(0) "
+        f"at the paper's, 0.00005, yes: NeuRD-CIX(1) less SPG {_difference(pole_spg['0.00005'][1])}, "
+        "NeuRD-CIX(0) "
         f"{_difference(pole_spg['0.00005'][0])}.",
-        f"At the best, 0.00002, little: NeuRD-CIX(1) less SPG {_difference(pole_spg['0.00002'][1])}, NeuRD-CIX(0) "
+        f"At the best, 0.00002, little: NeuRD-CIX(1) less SPG {_difference(pole_spg['0.00002'][1])}, "
+        "NeuRD-CIX(0) "
         f"{_difference(pole_spg['0.00002'][0])}",
     ]
 
@@ -76,13 +83,15 @@ def _jumping_bias():
     last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
     first = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="first_cycle")
     return [
-        f"in self-play without a baseline its mean NashConv is {_mean(_jumps('self_play', 'none', 0), 2)}, with "
+        f"in self-play without a baseline its mean NashConv is "
+        f"{_mean(_jumps('self_play', 'none', 0), 2)}, with "
         f"exploration 0.03 it is {_mean(_jumps('self_play', 'none', 0.03), 2)}.",
         f"It does follow in a bandit without a baseline, with four times the regret: "
         f"{_mean(_jumps('bandit', 'none', 0), 2)} against {_mean(_jumps('bandit', 'none', 0.01), 2)} with "
         f"exploration 0.01,",
         f"the bandit's regret, decreasing from 0.3, is {first['mean']:.2f} in the first cycle of jumps and "
-        f"{_mean(last, 2)} in the last, where a constant 0.3 has {_jumps('bandit', 'mean', 0.3)['mean']:.2f}.",
+        f"{_mean(last, 2)} in the last, where a constant 0.3 has "
+        f"{_jumps('bandit', 'mean', 0.3)['mean']:.2f}.",
     ]
 
 
@@ -94,7 +103,8 @@ def _swapping_catch():
     one = _explorations(f"{path}_1.csv", decreasing=True)
     return [
         f"1 less 0 is {_difference(zero[1])}, 1 less SPG {_difference(spg[1])};",
-        f"from 0.1 it is worse than the constant ({_difference(tenth[0.1])}), from 1 it makes no difference that 20 "
+        f"from 0.1 it is worse than the constant ({_difference(tenth[0.1])}), from 1 it makes no "
+        "difference that 20 "
         f"seeds could show ({_difference(one[1])}).",
         f"NeuRD without exploration is not told apart from SPG ({_difference(spg[0])}).",
     ]

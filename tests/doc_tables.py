@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/findings.md, made from the CSV files in results/; `claims` has the prose."""
+"""The tables of README.md and docs/findings.md, from the CSV files in results/; `claims` has their prose."""
 
 import pathlib
 
