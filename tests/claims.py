@@ -1,7 +1,7 @@
 """What README.md and docs/findings.md say in prose, each figure written from its row in results/.
 
-A claim is a piece of a document with the words that say what its figures are of: a figure that changes, or moves
-to another claim, is no longer found.
+A claim is a piece of a document with the words that say what its figures are of: a figure that changes, or
+moves to another claim, is no longer found.
 """
 
 from doc_tables import RESULTS, number
