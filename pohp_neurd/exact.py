@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tqdm
 from jax import Array
 from jaxtyping import Float
 
-from pohp_neurd import agent_state, beliefs, checks, evaluation, sequence_form, types
+from pohp_neurd import agent_state, beliefs, checks, evaluation, graph, sequence_form, types
 from pohp_neurd import tree as trees
 
 Policy = types.ArrayLike
@@ -35,29 +36,41 @@ class BestResponse(NamedTuple):
     the agent's states have."""
 
 
-def uniform(tree: trees.Tree) -> Float[np.ndarray, "S A"]:
+MAX_INFORMATION_STATES = 1_000_000_000
+
+World = trees.Tree | graph.Graph
+
+
+def uniform(tree: World) -> Float[np.ndarray, "S A"]:
     """The policy that takes all legal actions with the same probability."""
     return tree.legal / np.maximum(tree.legal.sum(axis=1, keepdims=True), 1)
 
 
 def nash_conv(
-    tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None
+    tree: World, policy: Policy, index: agent_state.Index | None = None
 ) -> float | Float[np.ndarray, "K"]:
     """NashConv of `policy`, or of each of a stack of policies [K, S, A].
+
+    On a graph the policy is that of agents who may forget; responders remember everything.
 
     >>> from pohp_neurd.games import matrix_game
     >>> game = matrix_game.zero_sum(matrix_game.BIASED_ROCK_PAPER_SCISSORS)
     >>> nash_conv(game, np.array([[0.25, 0.5, 0.25], [0.25, 0.5, 0.25]]))
     0.0
     """
+    if isinstance(tree, graph.Graph):
+        return float(np.sum(best_response_values(tree, policy) - expected_returns(tree, policy)))
     found = _evaluate(tree, policy, index)
     gains = np.sum(found.best - found.expected, axis=-1)
     return float(gains) if gains.ndim == 0 else gains
 
 
-def exploitability(tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None) -> Any:
+def exploitability(tree: World, policy: Policy, index: agent_state.Index | None = None) -> Any:
     """NashConv / 2: what an opponent wins on average; defined for two-player zero-sum games."""
-    totals = _final_returns(tree).sum(axis=1)
+    if isinstance(tree, graph.Graph):
+        totals = np.append(tree.rewards.sum(axis=1), 0.0)
+    else:
+        totals = _final_returns(tree).sum(axis=1)
     if tree.num_agents != 2 or np.ptp(totals) > 1e-9:
         raise ValueError(
             f"exploitability is defined for two-player zero-sum games, which {tree.name} is not."
@@ -65,16 +78,57 @@ def exploitability(tree: trees.Tree, policy: Policy, index: agent_state.Index | 
     return nash_conv(tree, policy, index) / 2
 
 
-def expected_returns(tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None) -> np.ndarray:
+def expected_returns(tree: World, policy: Policy, index: agent_state.Index | None = None) -> np.ndarray:
     """Every agent's expected return [P], or [K, P] for a stack of policies."""
+    if isinstance(tree, graph.Graph):
+        return tree.expected_returns(_checked(tree, policy))
     return _evaluate(tree, policy, index).expected
 
 
-def best_response_values(
-    tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None
-) -> np.ndarray:
+def best_response_values(tree: World, policy: Policy, index: agent_state.Index | None = None) -> np.ndarray:
     """What every agent would get by a best response [P], or [K, P] for a stack of policies."""
+    if isinstance(tree, graph.Graph):
+        return np.array([response.value for response in responses(tree, policy)])
     return _evaluate(tree, policy, index).best
+
+
+def responses(
+    world: graph.Graph,
+    policy: Policy,
+    *,
+    max_information_states: int = MAX_INFORMATION_STATES,
+    num_threads: int | None = None,
+) -> tuple[Any, ...]:
+    """Every agent's `responder.Response` on a graph, with perfect recall: value and information states.
+
+    All cores are used unless `num_threads` says how many. A responder that can come to more than
+    `max_information_states` is refused as soon as that is known.
+    """
+    from pohp_neurd import responder  # numba takes a second to load, and trees do not need it
+
+    table = _checked(world, policy)
+    found = []
+    for agent in range(world.num_agents):
+        name = f"responding as player {agent}"
+        with tqdm.tqdm(desc=name, unit=" states", delay=3, disable=None, leave=False) as progress:
+            found.append(
+                responder.best_response(
+                    responder.moves(world, table, agent),
+                    max_information_states=max_information_states,
+                    num_threads=num_threads,
+                    progress=progress.update,
+                )
+            )
+    return tuple(found)
+
+
+def _checked(world: graph.Graph, policy: Policy) -> np.ndarray:
+    if np.ndim(policy) != 2:
+        raise ValueError(
+            f"policy must have the shape {world.legal.shape} of {world.name}, but has {np.shape(policy)}."
+        )
+    check_policy(policy, world)
+    return _normalised(policy)
 
 
 def best_response(
@@ -155,7 +209,7 @@ def expected_direction(
     return np.asarray(visits)[:, None] * direction
 
 
-def check_policy(policy: Any, tree: trees.Tree, index: agent_state.Index | None = None) -> None:
+def check_policy(policy: Any, tree: World, index: agent_state.Index | None = None) -> None:
     """Raises a ValueError that names the first row of `policy` that is no distribution over legal actions."""
     legal = tree.legal if index is None else index.legal
     array = np.asarray(policy)
@@ -172,7 +226,9 @@ def check_policy(policy: Any, tree: trees.Tree, index: agent_state.Index | None 
     for bad, complaint in complaints:
         if np.any(bad):
             row = int(np.argwhere(bad)[0][-1])
-            names = tree.information_state_strings if index is None else None
+            names = None
+            if index is None and isinstance(tree, trees.Tree):
+                names = tree.information_state_strings
             name = f"information state {row} ({names[row]!r})" if names else f"agent state {row}"
             values = array.reshape(-1, *legal.shape)[np.argwhere(bad.reshape(-1, len(legal)))[0][0], row]
             raise ValueError(f"the policy at {name} {complaint}: {values.tolist()}.")

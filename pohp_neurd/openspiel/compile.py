@@ -4,13 +4,15 @@ import difflib
 import re
 import warnings
 import weakref
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pyspiel
 import tqdm
 
-from pohp_neurd import tree, tree_builder
+from pohp_neurd import agent_state as agent_states
+from pohp_neurd import graph, tree, tree_builder
+from pohp_neurd.openspiel import graph_builder
 
 MAX_HISTORIES = 5_000_000
 _REFRESH = 4096  # histories between two looks at the progress bar and the limit
@@ -32,24 +34,63 @@ def load_game(game: str | Any) -> Any:
     return loaded
 
 
-def compile_game(game: str | Any, *, max_histories: int = MAX_HISTORIES) -> tree.Tree:
-    """The tree of an OpenSpiel game: every history, once.
+@overload
+def compile_game(game: str | Any, *, max_histories: int = ...) -> tree.Tree: ...
 
-    `game` is a game, or its name as OpenSpiel writes it, such as "kuhn_poker(players=3)". A game of more
-    than `max_histories` histories is refused as soon as that is known.
+
+@overload
+def compile_game(
+    game: str | Any,
+    *,
+    agent_state: str | agent_states.UpdateFunction | graph_builder.Memory,
+    world: str | graph_builder.World = ...,
+    max_nodes: int = ...,
+) -> graph.Graph: ...
+
+
+def compile_game(
+    game: str | Any,
+    *,
+    max_histories: int = MAX_HISTORIES,
+    agent_state: str | agent_states.UpdateFunction | graph_builder.Memory | None = None,
+    world: str | graph_builder.World = "string",
+    max_nodes: int = graph_builder.MAX_NODES,
+) -> tree.Tree | graph.Graph:
+    """The tree of an OpenSpiel game: every history, once. With `agent_state`, the graph of its agent states.
 
     >>> kuhn = compile_game("kuhn_poker")
     >>> kuhn.num_histories, kuhn.num_information_states
     (58, 12)
+    >>> seen = compile_game("kuhn_poker", agent_state="observation")
+    >>> seen.num_nodes, seen.num_agent_states
+    (28, 12)
+
+    Args:
+      game: a game, or its name as OpenSpiel writes it, such as "kuhn_poker(players=3)".
+      max_histories: a tree of more histories is refused as soon as that is known.
+      agent_state: what agents remember: "information_state", "observation", "window:K" (the last K pairs of
+        own action and observation), or an UpdateFunction whose histories are observations.
+      world: what the future depends on beside that: "string" (`str(state)`), "observations" (nothing more
+        than what the players see), or a function of OpenSpiel states. A wrong one is a ValueError that names
+        two histories which it takes for one.
+      max_nodes: a graph of more nodes is refused as soon as that is known.
+
+    Returns:
+      A `Tree`, or a `Graph` where `agent_state` is given.
     """
-    if max_histories < 1:
-        raise ValueError(f"max_histories must be at least 1, but is {max_histories}.")
+    if max_histories < 1 or max_nodes < 1:
+        raise ValueError(
+            f"max_histories and max_nodes must be at least 1, but are {max_histories} and {max_nodes}."
+        )
     game = load_game(game)
     kind = game.get_type()
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
         raise ValueError(
             f"{kind.short_name} samples its chance events and cannot be walked: play it live instead."
         )
+    if agent_state is not None:
+        memory, view, told = graph_builder.chosen(game, agent_state, world)
+        return graph_builder.build(game, memory, view=view, world=told, max_nodes=max_nodes)
     try:
         rows, witnesses = _walk(game, max_histories)
     except pyspiel.SpielError as error:

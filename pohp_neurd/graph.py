@@ -1,0 +1,256 @@
+"""A finite process as a graph of agent states: one node for all histories that nobody's future tells apart.
+
+What the agents remember decides how small it is (Morrill et al. 2022, Section 2.1: the agent chooses its
+update function). A tree is a graph in which every node has one way in.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse.csgraph
+from jaxtyping import Bool, Float, Int
+
+CHANCE = -1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes in order of the number of moves; edges lead one level down. Terminal histories have no node."""
+
+    num_agents: int
+    num_actions: int
+    levels: Int[np.ndarray, "L"]
+    """The first node of every level, and at the end how many nodes there are."""
+    player: Int[np.ndarray, "N"]
+    """The agent that acts, or CHANCE."""
+    agent_state: Int[np.ndarray, "N"]
+    """The acting agent's state, a row of its table; -1 at chance."""
+    seen: Int[np.ndarray, "N"]
+    """A number for what the acting agent sees; -1 at chance."""
+    first_edge: Int[np.ndarray, "N1"]
+    """The edges of node n are first_edge[n] to first_edge[n + 1], in order of their actions."""
+    action: Int[np.ndarray, "E"]
+    child: Int[np.ndarray, "E"]
+    """-1 where the game is over."""
+    chance: Float[np.ndarray, "E"]
+    """1 after an agent's action."""
+    rewards: Float[np.ndarray, "E P"]
+    """Every agent's reward on the way, as the game counts it."""
+    state_player: Int[np.ndarray, "S"]
+    """The agent that each agent state belongs to: agent by agent, then in the order of first meeting."""
+    legal: Bool[np.ndarray, "S A"]
+    features: Float[np.ndarray, "S D"]
+    """What the agent sees there."""
+    name: str = "graph"
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return len(self.player)
+
+    @property
+    def num_agent_states(self) -> int:
+        """S, of all agents."""
+        return len(self.legal)
+
+    @functools.cached_property
+    def level(self) -> Int[np.ndarray, "N"]:
+        """The number of moves before each node."""
+        return np.repeat(np.arange(len(self.levels) - 1), np.diff(self.levels)).astype(np.int32)
+
+    @functools.cached_property
+    def source(self) -> Int[np.ndarray, "E"]:
+        """The node that each edge leaves."""
+        return np.repeat(np.arange(self.num_nodes), np.diff(self.first_edge)).astype(np.int32)
+
+    def probabilities(self, table: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "E"]:
+        """The probability of every edge at its source, under the policy `table`."""
+        acting = self.player[self.source] >= 0
+        row = np.maximum(self.agent_state[self.source], 0)
+        return np.where(acting, table[row, np.where(acting, self.action, 0)], self.chance)
+
+    def expected_returns(self, table: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "P"]:
+        """Every agent's expected return: one sweep up the levels."""
+        probability = self.probabilities(table)
+        values = np.zeros((self.num_nodes + 1, self.num_agents))  # the last is the end of the game
+        for depth in range(len(self.levels) - 2, -1, -1):
+            start, stop = self.levels[depth], self.levels[depth + 1]
+            edges = slice(self.first_edge[start], self.first_edge[stop])
+            worth = probability[edges, None] * (self.rewards[edges] + values[self.child[edges]])
+            values[start:stop] = np.add.reduceat(worth, self.first_edge[start:stop] - self.first_edge[start])
+        return values[0]
+
+
+class Recall(NamedTuple):
+    """What agents with these states remember (Morrill et al. 2022, Section 2.1)."""
+
+    perfect: bool
+    """Every agent state tells all earlier agent states and actions of its agent."""
+    timed: bool
+    """Every agent state tells how many actions its agent has taken."""
+    absent_minded: bool
+    """Some agent state can come twice in one lifetime."""
+
+
+def recall(world: Graph) -> Recall:
+    """What the agent states of `world` remember."""
+    perfect = timed = True
+    for agent in range(world.num_agents):
+        acted = (world.player == agent)[world.source]
+        sequence = world.agent_state[world.source].astype(np.int64) * world.num_actions + world.action
+
+        def last(
+            edges: np.ndarray, before: np.ndarray, acted: Any = acted, sequence: Any = sequence
+        ) -> np.ndarray:
+            return np.where(acted[edges], sequence[edges], before)
+
+        def turns(edges: np.ndarray, before: np.ndarray, acted: Any = acted) -> np.ndarray:
+            return before + acted[edges]
+
+        perfect = perfect and _one_value(world, agent, last)
+        timed = timed and _one_value(world, agent, turns)
+    return Recall(perfect, timed, not timed and _comes_twice(world))
+
+
+def _one_value(world: Graph, agent: int, follow: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> bool:
+    """Whether what `follow` carries along the edges is the same at all histories of each agent state."""
+    least = np.full(world.num_nodes, np.iinfo(np.int64).max)
+    most = np.full(world.num_nodes, np.iinfo(np.int64).min)
+    least[0] = most[0] = -1
+    for start, stop in itertools.pairwise(world.levels.tolist()):
+        edges = np.arange(world.first_edge[start], world.first_edge[stop])
+        edges = edges[world.child[edges] >= 0]
+        np.minimum.at(least, world.child[edges], follow(edges, least[world.source[edges]]))
+        np.maximum.at(most, world.child[edges], follow(edges, most[world.source[edges]]))
+    nodes = np.flatnonzero(world.player == agent)
+    low = np.full(world.num_agent_states, np.iinfo(np.int64).max)
+    high = np.full(world.num_agent_states, np.iinfo(np.int64).min)
+    np.minimum.at(low, world.agent_state[nodes], least[nodes])
+    np.maximum.at(high, world.agent_state[nodes], most[nodes])
+    met = world.state_player == agent
+    return bool(np.all(low[met] == high[met]))
+
+
+def _comes_twice(world: Graph) -> bool:
+    """Whether a path leads from a node of an agent state to another node of it."""
+    goes_on = world.child >= 0
+    source, child = world.source[goes_on], world.child[goes_on]
+    for agent in range(world.num_agents):
+        # With all nodes of an agent state made one, a state that comes twice lies on a cycle.
+        own = world.player == agent
+        merged = np.where(own, world.num_nodes + world.agent_state, np.arange(world.num_nodes))
+        size = world.num_nodes + world.num_agent_states
+        joined = scipy.sparse.coo_matrix((np.ones(len(child)), (merged[source], merged[child])), (size, size))
+        count, part = scipy.sparse.csgraph.connected_components(joined, connection="strong")
+        crowded = np.bincount(part, minlength=count) > 1
+        crowded[part[merged[source[merged[source] == merged[child]]]]] = True
+        for state in np.unique(world.agent_state[own & crowded[part[merged]]]):
+            there = own & (world.agent_state == state)
+            after = np.zeros(world.num_nodes, bool)
+            for start, stop in itertools.pairwise(world.levels.tolist()):
+                edges = np.arange(world.first_edge[start], world.first_edge[stop])
+                edges = edges[world.child[edges] >= 0]
+                after[world.child[edges[(after | there)[world.source[edges]]]]] = True
+            if np.any(after & there):
+                return True
+    return False
+
+
+class Rows:
+    """What a walk over a game finds, until it is a graph."""
+
+    def __init__(self, num_agents: int) -> None:
+        self._num_agents = num_agents
+        self._levels: list[int] = []
+        self._player: list[int] = []
+        self._state: list[int] = []
+        self._seen: list[int] = []
+        self._first_edge: list[int] = []
+        self._edge_level: list[int] = []
+        self._action: list[int] = []
+        self._child: list[int] = []
+        self._chance: list[float] = []
+        self._rewards: list[float] = []
+        self._rewarded: list[int] = []
+        self._states: dict[tuple[int, Hashable], int] = {}
+        self._sights: dict[tuple[int, Hashable], int] = {}
+        self.actions: list[Sequence[int]] = []
+        self._players: list[int] = []
+        self._features: list[bytes] = []
+
+    def begin_level(self) -> None:
+        """The nodes that follow are one move further."""
+        self._levels.append(len(self._player))
+
+    def agent_state(self, player: int, state: Hashable, actions: Sequence[int], seen: bytes) -> int:
+        """The number of an agent state, whose legal actions must be the same wherever it is met."""
+        number = self._states.setdefault((player, state), len(self.actions))
+        if number == len(self.actions):
+            self.actions.append(actions)
+            self._players.append(player)
+            self._features.append(seen)
+        elif self.actions[number] != actions:
+            raise ValueError(
+                f"an agent state of player {player} has the legal actions {list(self.actions[number])} at "
+                f"one history and {list(actions)} at another: agents must remember more."
+            )
+        return number
+
+    def sight(self, player: int, seen: Hashable) -> int:
+        """The number of what a player sees; -1 for chance."""
+        return -1 if player < 0 else self._sights.setdefault((player, seen), len(self._sights))
+
+    def node(self, player: int, agent_state: int, seen: int) -> None:
+        """One more node of this level; its edges follow."""
+        self._first_edge.append(len(self._action))
+        self._player.append(player)
+        self._state.append(agent_state)
+        self._seen.append(seen)
+
+    def edge(self, action: int, place: int, chance: float, rewards: Sequence[float] | None) -> None:
+        """An edge of the newest node, to a place in the next level; -1 for the end of the game."""
+        if rewards is not None:
+            self._rewarded.append(len(self._action))
+            self._rewards.extend(rewards)
+        self._action.append(action)
+        self._child.append(place)
+        self._chance.append(chance)
+
+    def finish(self, num_actions: int, name: str) -> Graph:
+        """The graph."""
+        player = np.array(self._player, np.int32)
+        levels = np.array([*self._levels, len(player)], np.int64)
+        first_edge = np.array([*self._first_edge, len(self._action)], np.int64)
+        child = np.array(self._child, np.int32)
+        for depth in range(len(levels) - 2):
+            edges = slice(first_edge[levels[depth]], first_edge[levels[depth + 1]])
+            child[edges] = np.where(child[edges] >= 0, child[edges] + levels[depth + 1], -1)
+        rewards = np.zeros((len(child), self._num_agents))
+        rewards[self._rewarded] = np.array(self._rewards).reshape(-1, self._num_agents)
+        order = np.argsort(self._players, kind="stable")
+        rank = np.empty(len(order) + 1, np.int32)
+        rank[order], rank[-1] = np.arange(len(order)), -1
+        legal = np.zeros((len(order), num_actions), bool)
+        for row, old in enumerate(order.tolist()):
+            legal[row, self.actions[old]] = True
+        return Graph(
+            num_agents=self._num_agents,
+            num_actions=num_actions,
+            levels=levels,
+            player=player,
+            agent_state=rank[np.array(self._state, np.int32)],
+            seen=np.array(self._seen, np.int32),
+            first_edge=first_edge,
+            action=np.array(self._action, np.int32),
+            child=child,
+            chance=np.array(self._chance),
+            rewards=rewards,
+            state_player=np.array(self._players, np.int32)[order],
+            legal=legal,
+            features=np.array([np.frombuffer(self._features[old], np.float32) for old in order]),
+            name=name,
+        )
