@@ -9,31 +9,37 @@ from pohp_neurd.experiment import run_folder
 CONFIG = {"rate": 0.1, "sizes": (1, 2), "name": None}
 
 
+def begun(*arguments, **given):
+    """The folder of a run that was begun, and is not at work any more."""
+    with run_folder.opened(*arguments, **given) as folder:
+        return folder
+
+
 def test_a_new_folder_gets_its_configuration(tmp_path):
-    folder = run_folder.open_run(tmp_path / "a" / "b", CONFIG)
+    folder = begun(tmp_path / "a" / "b", CONFIG)
     assert json.loads(folder.config.read_text()) == {"rate": 0.1, "sizes": [1, 2], "name": None}
     assert {path.name for path in folder.path.iterdir()} == {"config.json"}
 
 
 def test_an_empty_folder_will_do(tmp_path):
-    assert run_folder.open_run(tmp_path, CONFIG).config.is_file()
+    assert begun(tmp_path, CONFIG).config.is_file()
 
 
 def test_a_run_is_not_overwritten_unasked(tmp_path):
-    run_folder.open_run(tmp_path, CONFIG)
+    begun(tmp_path, CONFIG)
     with pytest.raises(
         ValueError, match="already holds a run: choose another folder, or resume or overwrite"
     ):
-        run_folder.open_run(tmp_path, CONFIG)
+        begun(tmp_path, CONFIG)
 
 
 def test_overwriting_throws_the_run_away_and_nothing_else(tmp_path):
-    folder = run_folder.open_run(tmp_path, CONFIG)
+    folder = begun(tmp_path, CONFIG)
     folder.metrics.write_text("old")
     folder.checkpoints.mkdir()
     (folder.checkpoints / "step").write_text("old")
     (tmp_path / "notes.txt").write_text("mine")
-    run_folder.open_run(tmp_path, {"rate": 0.2}, overwrite=True)
+    begun(tmp_path, {"rate": 0.2}, overwrite=True)
     assert {path.name for path in tmp_path.iterdir()} == {"config.json", "notes.txt"}
     assert json.loads(folder.config.read_text()) == {"rate": 0.2}
 
@@ -42,27 +48,27 @@ def test_overwriting_throws_the_run_away_and_nothing_else(tmp_path):
 def test_other_peoples_files_are_never_touched(tmp_path, overwrite):
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(ValueError, match="holds files that are not a run's: choose another folder"):
-        run_folder.open_run(tmp_path, CONFIG, overwrite=overwrite)
+        begun(tmp_path, CONFIG, overwrite=overwrite)
     assert {path.name for path in tmp_path.iterdir()} == {"thesis.tex"}
 
 
 def test_a_file_is_not_a_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="is a file, but a run needs a folder"):
-        run_folder.open_run(tmp_path / "file", CONFIG)
+        begun(tmp_path / "file", CONFIG)
 
 
 def test_a_run_goes_on_under_its_own_configuration(tmp_path):
-    before = run_folder.open_run(tmp_path, CONFIG)
-    assert run_folder.open_run(tmp_path, CONFIG, resume=True) == before
+    before = begun(tmp_path, CONFIG)
+    assert begun(tmp_path, CONFIG, resume=True) == before
     with pytest.raises(
         ValueError, match=r"cannot resume .*: rate was 0\.1 and is now 0\.2; more was absent and is now 1\."
     ):
-        run_folder.open_run(tmp_path, {**CONFIG, "rate": 0.2, "more": 1}, resume=True)
+        begun(tmp_path, {**CONFIG, "rate": 0.2, "more": 1}, resume=True)
 
 
 def test_there_must_be_a_run_to_resume(tmp_path):
     with pytest.raises(ValueError, match="there is no run to resume in"):
-        run_folder.open_run(tmp_path / "nowhere", CONFIG, resume=True)
+        begun(tmp_path / "nowhere", CONFIG, resume=True)
     with pytest.raises(ValueError, match="resumed or overwritten, but not both"):
-        run_folder.open_run(tmp_path, CONFIG, resume=True, overwrite=True)
+        begun(tmp_path, CONFIG, resume=True, overwrite=True)

@@ -24,7 +24,7 @@ def test_it_trains_and_goes_on(script, tmp_path, capsys):
     [
         ({"game": "kuhn_pokr"}, "OpenSpiel knows no game 'kuhn_pokr' (did you mean kuhn_poker"),
         ({"exploration": 1.5}, "exploration must lie in [0, 1], but is 1.5."),
-        ({"batch_size": 0}, "batch_size must be a whole number of at least 1, but is 0."),
+        ({"batch_size": 0}, "batch_size must be at least 1, but is 0."),
     ],
 )
 def test_bad_flags(script, given, sentence, capsys):
