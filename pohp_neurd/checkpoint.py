@@ -70,7 +70,7 @@ def save(directory: files.Path, step: int, tree: Any, *, keep: int = 2, run: str
 
 
 def steps(directory: files.Path) -> list[int]:
-    """The steps of all finished checkpoints in `directory`, in order, damaged or not; other files are none."""
+    """The steps of all finished checkpoints in `directory`, in order, damaged or not."""
     names = (path.name for path in pathlib.Path(directory).glob("step_*.json"))
     return sorted(int(found[1]) for name in names if (found := re.fullmatch(r"step_(\d{9,})\.json", name)))
 
@@ -78,8 +78,8 @@ def steps(directory: files.Path) -> list[int]:
 def restore(directory: files.Path, like: Any, *, run: str | None = None) -> Restored | None:
     """The newest whole checkpoint in `directory`, shaped as `like`; None where there is none at all.
 
-    A ValueError says so if all are damaged, if the checkpoint holds another kind of tree than `like`, or if it
-    says that it is of another run than `run`.
+    A ValueError says so if all are damaged, if the checkpoint holds another kind of tree than `like`, or if
+    it says that it is of another run than `run`.
     """
     folder = pathlib.Path(directory)
     damaged: list[str] = []

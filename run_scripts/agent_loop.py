@@ -71,10 +71,10 @@ def main(_: list[str]) -> None:
 
     from pohp_neurd import openspiel
 
-    tree = openspiel.compile_game(config.game)
     game = openspiel.load_game(config.game)
     if not game.get_type().provides_information_state_tensor:
         raise ValueError(f"{config.game} gives no information-state tensors, which the agents need.")
+    tree = openspiel.compile_game(game)
     sizes = game.information_state_tensor_size(), game.num_distinct_actions()
     settings = {name: getattr(config, name) for name in ("learner", "exploration", "network", "batch_size")}
     agents = [

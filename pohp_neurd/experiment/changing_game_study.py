@@ -19,7 +19,6 @@ import tqdm
 from pohp_neurd.experiment import changing_game, changing_game_config, memory, records, summary, table
 from pohp_neurd.experiment.plot import changing_game as picture
 
-
 Config = changing_game_config.Config
 
 

@@ -5,12 +5,12 @@ import os
 import pathlib
 
 
-def total() -> int:
+def total() -> float:
     """Bytes of memory that this process may have: the machine's, or its container's if that is less."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     limit = pathlib.Path("/sys/fs/cgroup/memory.max")
     try:
-        return min(machine, int(limit.read_text(encoding="ascii")))
+        return min(machine, float(limit.read_text(encoding="ascii")))
     except (OSError, ValueError):  # there is no such file, or no such limit
         return machine
 

@@ -35,7 +35,7 @@ def leaves_of(folder, config):
 
 def without_seconds(folder):
     return [
-        {k: v for k, v in row.items() if k != "seconds"} for row in game_run.read_rows(folder / "metrics.csv")
+        {k: v for k, v in row.items() if k != "seconds"} for row in records.read_csv(folder / "metrics.csv")
     ]
 
 
