@@ -4,13 +4,14 @@ import itertools
 import os
 import pathlib
 
+_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")
+
 
 def total() -> float:
     """Bytes of memory that this process may have: the machine's, or its container's if that is less."""
     machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    limit = pathlib.Path("/sys/fs/cgroup/memory.max")
     try:
-        return min(machine, float(limit.read_text(encoding="ascii")))
+        return min(machine, float(_LIMIT.read_text(encoding="ascii")))
     except (OSError, ValueError):  # there is no such file, or no such limit
         return machine
 

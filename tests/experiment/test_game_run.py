@@ -256,3 +256,54 @@ def test_a_runs_policy_plays_as_a_bot(whole):
         returns = evaluate_bots.evaluate_bots(game.new_initial_state(), bots, rng)
         assert sum(returns) == 0
         assert abs(returns[0]) in (1, 2)
+
+
+def test_a_closed_terminal_saves_as_sigterm_does(whole, tmp_path, monkeypatch):
+    stop = run_until(monkeypatch, SMALL, tmp_path / "run", 3, signal.SIGHUP)
+    assert stop.exit_code == 129
+    assert str(stop).startswith("Stopped by SIGHUP after ")
+    game_run.run(SMALL, tmp_path / "run", resume=True)
+    assert_same_run(tmp_path / "run", whole[0], SMALL)
+
+
+def begun(folder, *command, **streams):
+    """A long run of its own, once it is under way in `folder`."""
+    script = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
+    flags = ["--game=kuhn_poker", "--episodes=1e12", "--batch_size=64", f"--output_dir={folder}"]
+    work = subprocess.Popen([*command, sys.executable, str(script), *flags, "--eval_every=6400"], **streams)
+    deadline = time.monotonic() + 200
+    while not (folder / "metrics.csv").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return work
+
+
+@pytest.mark.thorough
+def test_a_terminal_that_is_really_closed(tmp_path):
+    """Its progress bar cannot be drawn any more: the run is saved before that is tried."""
+    ours, theirs = os.openpty()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    work = begun(tmp_path / "run", "setsid", "--ctty", **streams)
+    os.close(theirs)
+    assert not checkpoint.steps(tmp_path / "run" / "checkpoints")
+    os.close(ours)
+    assert work.wait(60) == 128 + signal.SIGHUP
+    assert len(checkpoint.steps(tmp_path / "run" / "checkpoints")) == 1
+    assert not (tmp_path / "run" / "lock").exists()
+
+
+@pytest.mark.thorough
+def test_a_run_at_work_is_left_alone_until_it_is_dead(tmp_path):
+    folder = tmp_path / "run"
+    work = begun(folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    config = game_config.Config(game="kuhn_poker", episodes=10**12, batch_size=64, eval_every=6400)
+    try:
+        for how in ({"resume": True}, {"overwrite": True}):
+            with pytest.raises(ValueError, match=rf"another run is at work in {folder} \(process {work.pid}\)"):
+                game_run.run(config, folder, **how)
+    finally:
+        work.kill()
+        work.wait()
+    assert (folder / "lock").exists()
+    game_run.run(SMALL, folder, overwrite=True)  # what a killed process leaves behind locks nothing
+    assert not (folder / "lock").exists()

@@ -1,9 +1,11 @@
 """A run's folder is not overwritten unasked, and goes on only under its own configuration."""
 
 import json
+import os
 
 import pytest
 
+from pohp_neurd import files
 from pohp_neurd.experiment import run_folder
 
 CONFIG = {"rate": 0.1, "sizes": (1, 2), "name": None}
@@ -72,3 +74,50 @@ def test_there_must_be_a_run_to_resume(tmp_path):
         begun(tmp_path / "nowhere", CONFIG, resume=True)
     with pytest.raises(ValueError, match="resumed or overwritten, but not both"):
         begun(tmp_path, CONFIG, resume=True, overwrite=True)
+
+
+def test_a_folder_is_one_runs_at_a_time_and_the_lock_goes_with_it(tmp_path):
+    with run_folder.opened(tmp_path, CONFIG):
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+        for how in ({"resume": True}, {"overwrite": True}):
+            with pytest.raises(ValueError, match=rf"another run is at work in .* \(process {os.getpid()}\)"):
+                begun(tmp_path, CONFIG, **how)
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json"}
+    with pytest.raises(ZeroDivisionError), run_folder.opened(tmp_path, CONFIG, resume=True):
+        raise ZeroDivisionError
+    begun(tmp_path, CONFIG, overwrite=True)
+
+
+def test_a_lock_that_was_left_behind_locks_nothing(tmp_path):
+    (tmp_path / "lock").write_text("1\n")
+    begun(tmp_path, CONFIG)
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json"}
+
+
+def test_a_lock_whose_file_is_replaced_under_it_does_not_count(tmp_path, monkeypatch):
+    """Who waits for a file that its holder removes must not believe to hold the next one."""
+    taken = files._opened
+
+    def replaced(path):
+        lock = taken(path)
+        monkeypatch.setattr(files, "_opened", taken)
+        path.unlink()
+        return lock
+
+    monkeypatch.setattr(files, "_opened", replaced)
+    with files.locked(tmp_path, what="run"):
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+        with pytest.raises(ValueError, match="another run is at work"), files.locked(tmp_path, what="run"):
+            pass
+
+
+def test_the_digest_tells_configurations_apart(tmp_path):
+    one, same, other = (
+        begun(tmp_path / name, config)
+        for name, config in (
+            ("a", CONFIG),
+            ("b", dict(reversed(CONFIG.items()))),
+            ("c", {**CONFIG, "rate": 0.2}),
+        )
+    )
+    assert one.digest == same.digest != other.digest
