@@ -1,4 +1,4 @@
-"""Runs a training script over a grid of flags, on the cores of this machine or on a Ray cluster.
+r"""Runs a training script over a grid of flags, on the cores of this machine or on a Ray cluster.
 
     python run_scripts/sweep.py --script=train_single_agent --sweep=environment=catch \
         --sweep=exploration=0,0.01,0.1,1 --sweep=seed=0:20 --output_dir=runs/catch_sweep

@@ -200,10 +200,12 @@ def summaries(runs: Sequence[table.Row]) -> list[dict[str, Any]]:
 
 def run(config: Config, folder: records.Path, name: str = "rock_paper_scissors") -> list[dict[str, Any]]:
     """The rows of the study's summary; tables and picture are left in `folder`, as NAME*.csv and NAME.png."""
-    # Of one call of `changing_game.play`: the draws of an update, and the points that are kept.
+    # The draws of an update of one call of `changing_game.play`, and the points that are kept of all seeds.
     points = len(changing_game.WINNERS) * changing_game.POINTS * config.cycles
-    needed = 4.0 * config.tuning_seeds * (config.batch_size + points)
-    memory.check(needed, of=f"batch_size={config.batch_size}, cycles={config.cycles} and their seeds")
+    needed = 4.0 * (config.tuning_seeds * config.batch_size + (config.seeds + config.tuning_seeds) * points)
+    memory.check(
+        needed, of=f"batch_size={config.batch_size}, cycles={config.cycles} and seeds={config.seeds}"
+    )
     place = _made(folder, name)
     tables = study(config)
     rows = summaries(tables.runs)

@@ -299,7 +299,9 @@ def test_a_run_at_work_is_left_alone_until_it_is_dead(tmp_path):
     config = game_config.Config(game="kuhn_poker", episodes=10**12, batch_size=64, eval_every=6400)
     try:
         for how in ({"resume": True}, {"overwrite": True}):
-            with pytest.raises(ValueError, match=rf"another run is at work in {folder} \(process {work.pid}\)"):
+            with pytest.raises(
+                ValueError, match=rf"another run is at work in {folder} \(process {work.pid}\)"
+            ):
                 game_run.run(config, folder, **how)
     finally:
         work.kill()
