@@ -1,18 +1,39 @@
 """Checks of what users hand in: one sentence that says what was wrong and what would be right.
 
 Values are checked where they are known; inside `jax.jit` they are not, and shapes still are. So each
-check is free in compiled code, and every public entry can afford it.
+check is free in compiled code, and every public entry can afford it. JAX is not loaded for it, which takes
+seconds: a wrong flag is told of before that.
 """
 
+import decimal
+import sys
 from typing import Any
 
-import jax
 import numpy as np
 
 
 def known(value: Any) -> np.ndarray | None:
     """`value` as a numpy array, or None where it is being traced and has no value yet."""
-    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
+    core = sys.modules.get("jax.core")  # where JAX is not loaded, nothing is traced
+    return None if core is not None and isinstance(value, core.Tracer) else np.asarray(value)
+
+
+def whole(value: Any) -> int:
+    """The whole number that `value` is or writes, as 20000000 or 2e7; a ValueError if it is none.
+
+    >>> whole("2e7"), whole(3.0)
+    (20000000, 3)
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        number = decimal.Decimal(str(value))
+        # An exponent without bounds would make a number that no memory holds.
+        if number.is_finite() and number.adjusted() < 30 and number == number.to_integral_value():
+            return int(number)
+    except decimal.InvalidOperation:
+        pass
+    raise ValueError(f"must be a whole number, such as 20000000 or 2e7, but is {value!r}.")
 
 
 def in_unit_interval(name: str, value: Any) -> None:

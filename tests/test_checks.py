@@ -70,3 +70,29 @@ def test_traced_values_pass_and_traced_shapes_do_not():
     assert checks.known(3.0) == 3
     with pytest.raises(ValueError, match="shape"):
         jax.jit(lambda x: checks.shape("x", x, (3,)))(jnp.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ("20", 20),
+        ("2e7", 20_000_000),
+        ("1E6", 10**6),
+        ("-3", -3),
+        (" 7 ", 7),
+        (7, 7),
+        (1e6, 10**6),
+        ("1.0", 1),
+    ],
+)
+def test_whole_numbers(value, number):
+    assert checks.whole(value) == number
+    assert type(checks.whole(value)) is int
+
+
+@pytest.mark.parametrize(
+    "value", ["1.5", "", "many", "nan", "inf", "1e-3", "1e400", True, None, 0.5, float("inf")]
+)
+def test_what_is_no_whole_number(value):
+    with pytest.raises(ValueError, match=r"^must be a whole number, such as 20000000 or 2e7, but is "):
+        checks.whole(value)

@@ -20,7 +20,7 @@ from pohp_neurd import (
     tally_learners,
 )
 from pohp_neurd import tree as trees
-from pohp_neurd.experiment import game_config
+from pohp_neurd.experiment import game_config, game_schedules
 from pohp_neurd.openspiel import live, live_game, matches, saved
 
 
@@ -163,10 +163,10 @@ def live_trainer(config: game_config.Config) -> Trainer:
     trainer = live.trainer(world, settings)
     learner = learners.learner(
         trainer.model.apply,
-        game_config.rule(config),
+        game_schedules.rule(config),
         _optimizer(config),
         common_mode=config.common_mode,
-        magnet=game_config.magnet(config, float(world.game.max_utility() - world.game.min_utility())),
+        magnet=game_schedules.magnet(config, float(world.game.max_utility() - world.game.min_utility())),
     )
     trainer = trainer._replace(learner=learners.Learner(learner.init, jax.jit(learner.update)))
 
@@ -218,9 +218,9 @@ def _table_learner(config: game_config.Config, seats: tally_learners.Seats) -> t
     sampled = config.update == "sampled"
     return tally_learners.table(
         seats,
-        [game_config.rule(config)] * len(seats.rows),
-        step_size=game_config.step_size(config),
-        magnet=game_config.magnet(config),
+        [game_schedules.rule(config)] * len(seats.rows),
+        step_size=game_schedules.step_size(config),
+        magnet=game_schedules.magnet(config),
         baseline_rate=0.05 if config.baseline and sampled else None,
         average_over=config.average_over,
     )
@@ -234,10 +234,10 @@ def _network_learner(
         seats,
         features,
         saved.model_of(_about(config, 1), features.shape[1], tree.num_actions),
-        [game_config.rule(config)] * len(seats.rows),
+        [game_schedules.rule(config)] * len(seats.rows),
         _optimizer(config),
         shared=config.shared,
-        magnet=game_config.magnet(config),
+        magnet=game_schedules.magnet(config),
         common_mode=config.common_mode,
         baseline=config.baseline and config.update == "sampled",
         average_rate=config.average_forgetting or 0.001,
@@ -246,7 +246,7 @@ def _network_learner(
 
 
 def _optimizer(config: game_config.Config) -> optax.GradientTransformation:
-    rate = game_config.step_size(config)
+    rate = game_schedules.step_size(config)
     chosen: dict[str, Callable[[Any], optax.GradientTransformation]] = {
         "adam": optax.adam,
         "adam_without_momentum": adam.adam_without_momentum,

@@ -18,7 +18,7 @@ import pytest
 from open_spiel.python.algorithms import evaluate_bots
 
 from pohp_neurd import checkpoint, exact, openspiel
-from pohp_neurd.experiment import divergence, game_config, game_run, game_trainer, records
+from pohp_neurd.experiment import divergence, game_config, game_run, game_trainer, interruption, records
 from pohp_neurd.openspiel import saved
 
 SMALL = game_config.Config(
@@ -35,7 +35,7 @@ def leaves_of(folder, config):
 
 def without_seconds(folder):
     return [
-        {k: v for k, v in row.items() if k != "seconds"} for row in game_run.read_rows(folder / "metrics.csv")
+        {k: v for k, v in row.items() if k != "seconds"} for row in records.read_csv(folder / "metrics.csv")
     ]
 
 
@@ -98,7 +98,7 @@ def run_until(monkeypatch, config, folder, at, number, **options):
 
     with monkeypatch.context() as patch:
         patch.setattr(game_trainer, "build", stopping)
-        with pytest.raises(game_run.Interrupted) as stop:
+        with pytest.raises(interruption.Interrupted) as stop:
             game_run.run(config, folder, **options)
     return stop.value
 
@@ -256,3 +256,56 @@ def test_a_runs_policy_plays_as_a_bot(whole):
         returns = evaluate_bots.evaluate_bots(game.new_initial_state(), bots, rng)
         assert sum(returns) == 0
         assert abs(returns[0]) in (1, 2)
+
+
+def test_a_closed_terminal_saves_as_sigterm_does(whole, tmp_path, monkeypatch):
+    stop = run_until(monkeypatch, SMALL, tmp_path / "run", 3, signal.SIGHUP)
+    assert stop.exit_code == 129
+    assert str(stop).startswith("Stopped by SIGHUP after ")
+    game_run.run(SMALL, tmp_path / "run", resume=True)
+    assert_same_run(tmp_path / "run", whole[0], SMALL)
+
+
+def begun(folder, *command, **streams):
+    """A long run of its own, once it is under way in `folder`."""
+    script = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
+    flags = ["--game=kuhn_poker", "--episodes=1e12", "--batch_size=64", f"--output_dir={folder}"]
+    work = subprocess.Popen([*command, sys.executable, str(script), *flags, "--eval_every=6400"], **streams)
+    deadline = time.monotonic() + 200
+    while not (folder / "metrics.csv").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return work
+
+
+@pytest.mark.thorough
+def test_a_terminal_that_is_really_closed(tmp_path):
+    """Its progress bar cannot be drawn any more: the run is saved before that is tried."""
+    ours, theirs = os.openpty()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    work = begun(tmp_path / "run", "setsid", "--ctty", **streams)
+    os.close(theirs)
+    assert not checkpoint.steps(tmp_path / "run" / "checkpoints")
+    os.close(ours)
+    assert work.wait(60) == 128 + signal.SIGHUP
+    assert len(checkpoint.steps(tmp_path / "run" / "checkpoints")) == 1
+    assert not (tmp_path / "run" / "lock").exists()
+
+
+@pytest.mark.thorough
+def test_a_run_at_work_is_left_alone_until_it_is_dead(tmp_path):
+    folder = tmp_path / "run"
+    work = begun(folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    config = game_config.Config(game="kuhn_poker", episodes=10**12, batch_size=64, eval_every=6400)
+    try:
+        for how in ({"resume": True}, {"overwrite": True}):
+            with pytest.raises(
+                ValueError, match=rf"another run is at work in {folder} \(process {work.pid}\)"
+            ):
+                game_run.run(config, folder, **how)
+    finally:
+        work.kill()
+        work.wait()
+    assert (folder / "lock").exists()
+    game_run.run(SMALL, folder, overwrite=True)  # what a killed process leaves behind locks nothing
+    assert not (folder / "lock").exists()

@@ -2,12 +2,15 @@
 
 import dataclasses
 import json
+import os
+import shutil
+import signal
 
 import numpy as np
 import pytest
 
 from pohp_neurd import checkpoint
-from pohp_neurd.experiment import divergence, lanes, single_agent
+from pohp_neurd.experiment import divergence, interruption, lanes, single_agent
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),
@@ -166,3 +169,42 @@ def test_cores_are_checked():
     assert lanes.cores(None) >= 1
     with pytest.raises(ValueError, match="cores must be between 1 and"):
         lanes.cores(0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_saves_and_the_run_goes_on_to_the_bit(number, finished, tmp_path, monkeypatch):
+    """It comes in the third interval, and checkpoints are due after every second."""
+    made = single_agent._rows
+
+    def stopping(config, rows, *rest):
+        if len(rows) == 2 * 4:
+            os.kill(os.getpid(), number)
+        return made(config, rows, *rest)
+
+    folder = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(single_agent, "_rows", stopping)
+        with pytest.raises(
+            interruption.Interrupted, match=r"after 120 steps; go on with --resume in"
+        ) as stop:
+            single_agent.run(CONFIG, folder)
+    assert stop.value.exit_code == 128 + number
+    assert checkpoint.steps(folder / "checkpoints") == [80, 120]
+    single_agent.run(CONFIG, folder, resume=True)
+    whole, cut = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], folder))
+    assert timeless(whole) == timeless(cut)
+
+
+def test_rows_and_checkpoints_of_another_run_are_refused(finished, tmp_path):
+    other = dataclasses.replace(CONFIG, first_seed=7)
+    single_agent.run(other, tmp_path / "other", stop_after=2)
+    for part, sentence in (("checkpoints", "is of another run"), ("metrics.csv", "must have 24 rows")):
+        place = tmp_path / part / "run"
+        shutil.copytree(finished[0], place)
+        if part == "checkpoints":
+            shutil.rmtree(place / part)
+            shutil.copytree(tmp_path / "other" / part, place / part)
+        else:
+            shutil.copy(tmp_path / "other" / part, place / part)
+        with pytest.raises(ValueError, match=sentence):
+            single_agent.run(CONFIG, place, resume=True)
