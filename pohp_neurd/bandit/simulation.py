@@ -101,19 +101,18 @@ def _advance(
     stop: types.Action,
 ) -> _Runs:
     def body(count: Array, runs: _Runs) -> _Runs:
-        uniforms = noise.uniforms(key, count, 1 + problem.num_uniforms, num_runs)
-        return _round(problem, bandit, runs, uniforms)
+        return _round(problem, bandit, runs, noise.uniforms(key, count, problem.num_uniforms, num_runs))
 
     return jax.lax.fori_loop(start, stop, body, runs)
 
 
 def _round(
-    problem: problems.Problem, bandit: BanditLearner, runs: _Runs, uniforms: Float[Array, "U B"]
+    problem: problems.Problem, bandit: BanditLearner, runs: _Runs, numbers: noise.Numbers
 ) -> _Runs:
     """One round of every run."""
     probabilities = bandit.policy(runs.learner)
-    utilities = problem.utilities(runs.daimon, probabilities, uniforms[1:])
-    action = noise.choose(probabilities, uniforms[:1])
+    utilities = problem.utilities(runs.daimon, probabilities, numbers.problem)
+    action = noise.choose(probabilities, numbers.action)
     taken = noise.pulled(action, utilities.shape)
     utility = jnp.sum(jnp.where(taken, utilities, 0.0), axis=0, keepdims=True)
     parts = runs.totals.parts

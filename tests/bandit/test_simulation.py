@@ -20,10 +20,12 @@ def by_hand(problem, learner, weigh, explore, rounds, runs, key):
     for run in range(runs):
         state, daimon = learner.init(problem.num_arms), problem.init()
         for t in range(rounds):
-            uniforms = noise.uniforms(key, t, 1 + problem.num_uniforms, runs)[:, run]
+            numbers = noise.uniforms(key, t, problem.num_uniforms, runs)
+            high, low = (float(half[0, run]) for half in numbers.action)
+            number = (high + low / 2**24) / 2**24
             policy = np.asarray(learner.policy(state))
-            worth = np.asarray(problem.utilities(daimon, jnp.asarray(policy), uniforms[1:]))
-            arm = min(int(np.searchsorted(np.cumsum(policy), uniforms[0], side="right")), len(policy) - 1)
+            worth = np.asarray(problem.utilities(daimon, jnp.asarray(policy), numbers.problem[:, run]))
+            arm = min(int(np.searchsorted(np.cumsum(policy), number, side="right")), len(policy) - 1)
             estimates = np.zeros(len(policy))
             estimates[arm] = worth[arm] / weigh(policy[arm], explore(t))
             utilities[:, run] += worth
