@@ -1,8 +1,9 @@
 """Draws from a distribution in fixed point, so that what is rare comes as rarely as it should.
 
-Pipeline: probabilities -> **action**. Near 1 the numbers of float32 are 2⁻²⁴ apart, uniform ones and cumulative
-probabilities alike: an action of probability 10⁻⁹ would come 60 times too often or never, and an estimate that
-divides by the probability would be wrong by as much. Here both have 48 bits, in two whole numbers of 24.
+Pipeline: probabilities -> **action**. Near 1 the numbers of float32 are 2⁻²⁴ apart, uniform ones and
+cumulative probabilities alike: an action of probability 10⁻⁹ would come 60 times too often or never, and an
+estimate that divides by the probability would be wrong by as much. Here both have 48 bits, in two whole
+numbers of 24.
 """
 
 from typing import NamedTuple

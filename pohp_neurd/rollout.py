@@ -205,9 +205,7 @@ def _search(
     return jax.lax.cond(jnp.any(jnp.stack(equal)), exact, lambda: place)
 
 
-def _reply(
-    board: Board, row: Int[Array, "B"], digits: Int[Array, "B"], *, key: types.Key
-) -> Int[Array, "B"]:
+def _reply(board: Board, row: Int[Array, "B"], digits: Int[Array, "B"], *, key: types.Key) -> Int[Array, "B"]:
     """Where chance leads from `row`; `row` itself where it is not chance's turn.
 
     Among k replies each column is drawn as often as the next, to k · 2⁻²⁴ of that.

@@ -64,7 +64,7 @@ def drawn_by(chances, uniform):
     """What each sampler takes at given uniform numbers: one outcome by `sample`, and one arm by `choose`."""
 
     def sampled(number):
-        with mock.patch.object(draws, "uniform", lambda key: number):
+        with mock.patch.object(draws, "uniform", return_value=number):
             return policy.sample(chances, key=jax.random.key(0))
 
     columns = jnp.broadcast_to(chances[:, None], (len(chances), len(uniform.high)))

@@ -29,7 +29,7 @@ class Numbers(NamedTuple):
 
 
 def uniforms(key: types.Key, round_: types.Action, count: int, num_runs: int) -> Numbers:
-    """One number for each run to act by and `count` for its problem, of the key, the round and the sizes alone."""
+    """One number for each run to act by and `count` for its problem: of key, round and sizes alone."""
     bits = _bits(key, round_, 1 + count, num_runs)
     # Rounds stay below 2^31, so that this counter is no other's.
     finer = _bits(key, jnp.asarray(round_).astype(jnp.uint32) | jnp.uint32(1 << 31), 1, num_runs)
