@@ -70,6 +70,8 @@ DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
 }
 """For each way to play, policy and update, what is used where the user says nothing."""
 
+_LARGEST = float(jnp.finfo(jnp.float32).max)
+
 _EPISODES = {"tabular": 10_000_000, "neural": 60_000_000}
 _LIVE_EPISODES = 200_000
 _ITERATIONS = {"tabular": 50_000, "neural": 5_000}
@@ -147,10 +149,14 @@ class Config:
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, but is {value}.")
         magnets = ("magnet_strength", "magnet_decay", "magnet_speed", "magnet_speed_decay")
-        for name in ("step_size", "step_size_decay", "cooling", *magnets):
-            if getattr(self, name) is not None:
-                checks.non_negative(name, getattr(self, name))
-        checks.non_negative("exploration_decay", self.exploration_decay)
+        for name in ("step_size", "step_size_decay", "cooling", "exploration_decay", *magnets):
+            value = getattr(self, name)
+            if value is not None:
+                checks.non_negative(name, value)
+                if value > _LARGEST:
+                    raise ValueError(
+                        f"{name} must be at most {_LARGEST:.1e}, as single precision is, but is {value:g}."
+                    )
         checks.seed("seed", self.seed)
         averaging.Weights(self.average_power or 0.0, self.average_forgetting)
         if not self.hidden_layers or min(self.hidden_layers) < 1:
@@ -193,7 +199,23 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None:
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
+    _check_that_it_learns(config)
     return config
+
+
+def _check_that_it_learns(config: Config) -> None:
+    """Raises where a schedule or the magnet leaves a run no way to move."""
+    total, start = updates(config), config.decay_start or 1
+    # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond these
+    # bounds to no more than the first. At a magnet's strength τ a logit moves by 1 / τ of its direction at most.
+    bounds = {"cooling": (total, "updates of the run"), "step_size_decay": (start, "updates of decay_start")}
+    bounds["magnet_strength"] = bounds["cooling"]
+    for name, (bound, what) in bounds.items():
+        if getattr(config, name) > bound:
+            raise ValueError(
+                f"{name} must be at most the {bound:,} {what}, or nothing is learnt, "
+                f"but is {getattr(config, name):g}."
+            )
 
 
 def rule(config: Config) -> learners.Rule:
@@ -222,7 +244,12 @@ def magnet(config: Config, scale: float = 1.0) -> regularisation.Magnet | None:
     """The magnet over time, for returns in [-scale, 0]; None where its strength is 0."""
     if not config.magnet_strength:
         return None
-    start = float(config.decay_start or 1)
+    start, pull = float(config.decay_start or 1), scale * config.magnet_strength * (config.step_size or 0.0)
+    if config.policy == "neural" and config.optimizer == "sgd" and pull >= 2:
+        raise ValueError(
+            f"with optimizer=sgd, step_size times magnet_strength, for returns that are {scale:g} wide, must "
+            f"be below 2, or the pull overshoots, but is {pull:g}."
+        )
     speed = min((config.magnet_speed or 0.0) / start, 1.0)
     return regularisation.Magnet(
         scheduled(config, scale * config.magnet_strength, config.magnet_decay),
