@@ -11,6 +11,7 @@ import sys
 
 from absl import app, flags, logging
 
+from pohp_neurd import checks
 from pohp_neurd.bandit.reduction import ESTIMATORS
 from pohp_neurd.experiment import bandit
 
@@ -62,6 +63,9 @@ def main(_: list[str]) -> None:
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
+    except checks.Diverged as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
     print(bandit.table(rows))
     print(json.dumps(bandit.final_figures(config, rows)))
 

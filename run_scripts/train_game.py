@@ -15,7 +15,8 @@ import sys
 import command_line
 from absl import flags
 
-from pohp_neurd.experiment import divergence, game_config, game_run
+from pohp_neurd import checks
+from pohp_neurd.experiment import game_config, game_run
 
 TOPICS = {
     "What is trained": {
@@ -100,7 +101,7 @@ def main(_: list[str]) -> None:
     except game_run.Interrupted as stop:
         print(stop, file=sys.stderr)
         sys.exit(stop.exit_code)
-    except divergence.Diverged as error:
+    except checks.Diverged as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     print(f"NashConv over time: {figures['curve']}")

@@ -12,6 +12,7 @@ import sys
 
 from absl import app, flags, logging
 
+from pohp_neurd import checks
 from pohp_neurd.experiment import matrix_self_play
 
 _DEFAULTS = matrix_self_play.Config()
@@ -50,6 +51,9 @@ def main(_: list[str]) -> None:
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
+    except checks.Diverged as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
     print(json.dumps(figures))
 
 

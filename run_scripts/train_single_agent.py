@@ -11,7 +11,8 @@ import sys
 
 from absl import app, flags, logging
 
-from pohp_neurd.experiment import divergence, lanes, single_agent
+from pohp_neurd import checks
+from pohp_neurd.experiment import lanes, single_agent
 
 _DEFAULTS = single_agent.Config()
 
@@ -76,7 +77,7 @@ def main(_: list[str]) -> None:
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    except divergence.Diverged as error:
+    except checks.Diverged as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     print(json.dumps(figures))

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from pohp_neurd import checks, openspiel
 from pohp_neurd.experiment import (
     bandit,
-    divergence,
     game_config,
     game_run,
     matrix_self_play,
@@ -49,7 +48,7 @@ def attempt(script: str, flags: Mapping[str, Any], path: pathlib.Path) -> Outcom
             shutil.rmtree(path)  # killed before it was a run
         job = JOBS[script]
         figures = _scalars(job.run(job.config(flags), path))
-    except divergence.Diverged as error:
+    except checks.Diverged as error:
         sentence = error.without_checkpoint
     except ValueError as error:
         sentence = str(error)

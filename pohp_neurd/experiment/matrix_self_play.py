@@ -65,6 +65,8 @@ def run(
         key = jax.random.fold_in(jax.random.key(config.seed), block)
         (states, total), current = advance((states, total), key, updates)
         done = (block + 1) * updates
+        if not checks.all_finite(states):
+            raise checks.Diverged("a logit", after=f"{done:,} updates", remedy="step_size")
         rows.append(
             {
                 "updates": done,
