@@ -1,4 +1,4 @@
-"""Checks of what users hand in: one sentence that says what was wrong and what would be right.
+"""Checks of what users hand in, and of what training makes of it: one sentence says what is wrong.
 
 Values are checked where they are known; inside `jax.jit` they are not, and shapes still are. So each
 check is free in compiled code, and every public entry can afford it. JAX is not loaded for it, which takes
@@ -10,6 +10,33 @@ import sys
 from typing import Any
 
 import numpy as np
+
+
+class Diverged(FloatingPointError):
+    """Training that has left the finite numbers: `what` is not finite any more, `after` some moment.
+
+    `checkpoint` is what there is to say of the newest one before, where checkpoints are kept.
+    """
+
+    def __init__(self, what: str, *, after: str, remedy: str, checkpoint: str = "") -> None:
+        event = f"Training diverged: {what} was not finite after {after}"
+        self.without_checkpoint = f"{event}. Try a smaller {remedy}."
+        """What is said where checkpoints are not kept."""
+        super().__init__(
+            f"{event}; {checkpoint}. Try a smaller {remedy}." if checkpoint else self.without_checkpoint
+        )
+
+
+def all_finite(tree: Any) -> Any:
+    """Whether every number in a pytree is finite, traced or not.
+
+    To be asked of parameters and optimizer together: a second moment of infinity, from one gradient above
+    1.8e19 in float32, leaves its parameter finite, and where it is for ever.
+    """
+    import jax
+    from jax import numpy as jnp
+
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
 def known(value: Any) -> np.ndarray | None:

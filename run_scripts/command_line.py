@@ -15,7 +15,7 @@ from typing import Any
 from absl import app, flags, logging
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import divergence, interruption, jobs
+from pohp_neurd.experiment import interruption, jobs
 
 Topics = Mapping[str, Mapping[str, str]]
 """Topic -> flag -> what it means."""
@@ -159,7 +159,7 @@ def told(main: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
             _end(str(stop), stop.exit_code)
         except KeyboardInterrupt:
             _end("Interrupted.", 130)
-        except divergence.Diverged as error:
+        except checks.Diverged as error:
             _end(str(error), 1)
         except OSError as error:
             known = error.filename and error.strerror

@@ -6,6 +6,8 @@ Nothing here loads JAX: a wrong flag is told of at once. `game_schedules` has it
 import dataclasses
 from typing import Any
 
+import numpy as np
+
 from pohp_neurd import checks
 
 POLICIES = ("tabular", "neural")
@@ -71,6 +73,8 @@ DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
     ("live", "neural", "sampled"): _LIVE,
 }
 """For each way to play, policy and update, what is used where the user says nothing."""
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 _EPISODES = {"tabular": 10_000_000, "neural": 60_000_000}
 _LIVE_EPISODES = 200_000
@@ -151,10 +155,14 @@ class Config:
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, but is {value}.")
         magnets = ("magnet_strength", "magnet_decay", "magnet_speed", "magnet_speed_decay")
-        for name in ("step_size", "step_size_decay", "cooling", *magnets):
-            if getattr(self, name) is not None:
-                checks.non_negative(name, getattr(self, name))
-        checks.non_negative("exploration_decay", self.exploration_decay)
+        for name in ("step_size", "step_size_decay", "cooling", "exploration_decay", *magnets):
+            value = getattr(self, name)
+            if value is not None:
+                checks.non_negative(name, value)
+                if value > _LARGEST:
+                    raise ValueError(
+                        f"{name} must be at most {_LARGEST:.1e}, as single precision is, but is {value:g}."
+                    )
         checks.seed("seed", self.seed)
         checks.non_negative("average_power", self.average_power or 0.0)
         checks.in_unit_interval("average_forgetting", self.average_forgetting)
@@ -198,12 +206,29 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None:
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
+    _check_that_it_learns(config)
     return config
 
 
 def between(config: Config) -> int:
     """Updates between two evaluations."""
     return max(1, (config.eval_every or 1) // (config.batch_size or 1))
+
+
+def _check_that_it_learns(config: Config) -> None:
+    """Raises where a schedule or the magnet leaves a run no way to move."""
+    total, start = updates(config), config.decay_start or 1
+    # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond
+    # these bounds to no more than the first. At a magnet's strength τ a logit moves by 1 / τ of its
+    # direction at most.
+    bounds = {"cooling": (total, "updates of the run"), "step_size_decay": (start, "updates of decay_start")}
+    bounds["magnet_strength"] = bounds["cooling"]
+    for name, (bound, what) in bounds.items():
+        if getattr(config, name) > bound:
+            raise ValueError(
+                f"{name} must be at most the {bound:,} {what}, or nothing is learnt, "
+                f"but is {getattr(config, name):g}."
+            )
 
 
 def updates(config: Config) -> int:

@@ -8,9 +8,8 @@ from typing import Any
 
 import tqdm
 
-from pohp_neurd import checkpoint, openspiel
+from pohp_neurd import checkpoint, checks, openspiel
 from pohp_neurd.experiment import (
-    divergence,
     event_file,
     game_config,
     game_trainer,
@@ -147,9 +146,12 @@ class _Progress:
             state = self._trainer.advance(state, piece)
             first = self._trainer.diverged(state)
             if first is not None:
-                kept = None if self._saved is None else f"update {self._saved}"
-                raise divergence.Diverged(
-                    "a parameter", after=f"update {first + 1}", kept=kept, remedy="step_size"
+                good = f"the checkpoint of update {self._saved} is good"
+                raise checks.Diverged(
+                    "a parameter or the optimizer's state",
+                    after=f"update {first + 1}",
+                    remedy="step_size",
+                    checkpoint="there is no checkpoint yet" if self._saved is None else good,
                 )
             updates -= piece
             number = self._asked()  # before the bar: where the terminal was closed, it can no longer be drawn

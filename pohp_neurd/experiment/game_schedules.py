@@ -29,7 +29,12 @@ def magnet(config: game_config.Config, scale: float = 1.0) -> regularisation.Mag
     """The magnet over time, for returns in [-scale, 0]; None where its strength is 0."""
     if not config.magnet_strength:
         return None
-    start = float(config.decay_start or 1)
+    start, pull = float(config.decay_start or 1), scale * config.magnet_strength * (config.step_size or 0.0)
+    if config.policy == "neural" and config.optimizer == "sgd" and pull >= 2:
+        raise ValueError(
+            f"with optimizer=sgd, step_size times magnet_strength, for returns that are {scale:g} wide, must "
+            f"be below 2, or the pull overshoots, but is {pull:g}."
+        )
     speed = min((config.magnet_speed or 0.0) / start, 1.0)
     return regularisation.Magnet(
         scheduled(config, scale * config.magnet_strength, config.magnet_decay),

@@ -13,6 +13,7 @@ import optax
 from pohp_neurd import (
     adam,
     averaging,
+    checks,
     exact,
     learners,
     openspiel,
@@ -36,7 +37,7 @@ class Trainer(NamedTuple):
     export: Callable[[Any], saved.Saved]
     """The policies, apart from the training."""
     diverged: Callable[[Any], int | None]
-    """The first update after which a parameter was not finite; None if there is none."""
+    """The first update after which the learner's state was not finite; None if there is none."""
 
 
 class Counted(NamedTuple):
@@ -158,6 +159,7 @@ def live_trainer(config: game_config.Config) -> Trainer:
         torso=config.hidden_layers,
         baseline="critic" if config.baseline else "none",
         separate=not config.shared,
+        alternating=config.alternating,
         seed=config.seed,
     )
     trainer = live.trainer(world, settings)
@@ -172,8 +174,8 @@ def live_trainer(config: game_config.Config) -> Trainer:
 
     def advance(state: live.State, num_updates: int) -> live.State:
         for _ in range(num_updates):
-            following, _ = live.advance(trainer, state, 1)
-            if not _finite(following):
+            following, _ = live.update(trainer, state)
+            if not checks.all_finite(following.learner):
                 return following
             state = following
         return state
@@ -188,7 +190,7 @@ def live_trainer(config: game_config.Config) -> Trainer:
         return {"return_against_uniform": found.mean, "half_width": found.mean - found.low}
 
     def diverged(state: live.State) -> int | None:
-        return None if _finite(state) else int(state.learner.updates) - 1
+        return None if checks.all_finite(state.learner) else int(state.learner.updates) - 1
 
     def export(state: live.State) -> saved.Saved:
         found = state.learner.parameters
@@ -208,10 +210,6 @@ def _about(config: game_config.Config, num_networks: int) -> saved.About:
 
 
 _MATCH_EPISODES = 512
-
-
-def _finite(state: live.State) -> bool:
-    return all(bool(np.all(np.isfinite(leaf))) for leaf in jax.tree.leaves(state.learner.parameters))
 
 
 def _table_learner(config: game_config.Config, seats: tally_learners.Seats) -> tally_learners.TallyLearner:
@@ -235,7 +233,7 @@ def _network_learner(
         features,
         saved.model_of(_about(config, 1), features.shape[1], tree.num_actions),
         [game_schedules.rule(config)] * len(seats.rows),
-        _optimizer(config),
+        _optimizers(config, len(seats.rows)),
         shared=config.shared,
         magnet=game_schedules.magnet(config),
         common_mode=config.common_mode,
@@ -245,11 +243,19 @@ def _network_learner(
     )
 
 
-def _optimizer(config: game_config.Config) -> optax.GradientTransformation:
-    rate = game_schedules.step_size(config)
+def _optimizers(config: game_config.Config, num_seats: int) -> list[optax.GradientTransformation]:
+    """One for each network: an optimizer counts its own steps, which with every n-th turn are too few."""
+    if config.shared:
+        return [_optimizer(config)]
+    every = num_seats if config.alternating else 1
+    return [_optimizer(config, every=every, first=seat % every) for seat in range(num_seats)]
+
+
+def _optimizer(config: game_config.Config, *, every: int = 1, first: int = 0) -> optax.GradientTransformation:
+    schedule = game_schedules.step_size(config)
     chosen: dict[str, Callable[[Any], optax.GradientTransformation]] = {
         "adam": optax.adam,
         "adam_without_momentum": adam.adam_without_momentum,
         "sgd": learners.sgd,
     }
-    return chosen[config.optimizer](rate)
+    return chosen[config.optimizer](lambda count: schedule(every * count + first))

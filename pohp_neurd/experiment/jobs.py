@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from pohp_neurd import checks
 from pohp_neurd.experiment import (
     bandit_config,
-    divergence,
     game_config,
     interruption,
     matrix_config,
@@ -52,7 +51,7 @@ def attempt(script: str, flags: Mapping[str, Any], path: pathlib.Path) -> Outcom
             shutil.rmtree(path)  # killed before it was a run
         job = JOBS[script]
         figures = _scalars(job.run(job.config(flags), path))
-    except divergence.Diverged as error:
+    except checks.Diverged as error:
         sentence = error.without_checkpoint
     except ValueError as error:
         sentence = str(error)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import exact, learners, policy, regularisation, tabular, types
+from pohp_neurd import checks, exact, learners, policy, regularisation, tabular, types
 from pohp_neurd.experiment import matrix_config, memory, records, run_folder
 from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.games import matrix_game
@@ -45,6 +45,8 @@ def _run(
         key = jax.random.fold_in(jax.random.key(config.seed), block)
         (states, total), current = advance((states, total), key, updates)
         done = (block + 1) * updates
+        if not checks.all_finite(states):
+            raise checks.Diverged("a logit", after=f"{done:,} updates", remedy="step_size")
         rows.append(
             {
                 "updates": done,

@@ -16,9 +16,8 @@ import jax
 import numpy as np
 import tqdm
 
-from pohp_neurd import checkpoint, lifetimes
+from pohp_neurd import checkpoint, checks, lifetimes
 from pohp_neurd.experiment import (
-    divergence,
     interruption,
     lanes,
     memory,
@@ -209,16 +208,16 @@ def _compiled(config: Config) -> tuple[Any, Any]:
 
 
 def _check_finite(config: Config, totals: lifetimes.Totals, interval: int, saved: Sequence[int]) -> None:
-    """Raises Diverged if the critic of a run, which shares its torso with the policy, is not finite."""
-    lost = ~(np.isfinite(totals.squared_error) & np.isfinite(totals.entropy))
+    """Raises Diverged if a run's outputs, its parameters or its optimizer's state are not finite."""
+    lost = ~(np.isfinite(totals.squared_error) & np.isfinite(totals.entropy)) | totals.diverged
     if not lost.any():
         return
     rate, exploration, seed = config.settings()[int(np.argmax(lost))]
-    raise divergence.Diverged(
+    raise checks.Diverged(
         f"a value of seed {seed} at learning rate {rate:g} and exploration {exploration:g}",
         after=f"{interval * config.interval:,} steps",
-        kept=f"step {saved[-1]:,}" if saved else None,
         remedy="learning_rate",
+        checkpoint=f"the checkpoint of step {saved[-1]:,} is good" if saved else "there is no checkpoint yet",
     )
 
 

@@ -95,9 +95,7 @@ class NeuRDCIXSolver:
             self._state = self._loop.advance(self._arena, self._state, np.int32(num_updates), self._key)
         first = int(self._state.diverged)
         if first != self_play.NEVER:
-            raise FloatingPointError(
-                f"training diverged: a logit was not finite after update {first + 1}; try a smaller step."
-            )
+            raise checks.Diverged("a logit", after=f"update {first + 1}", remedy="step_size")
 
     def run_iteration(self) -> None:
         """The same, under the name that OpenSpiel's MCCFR solvers use."""

@@ -32,7 +32,7 @@ def generator(seed: int, role: Role, seat: int | None, *path: int) -> np.random.
 
 
 class Uniforms:
-    """Uniform numbers in [0, 1), drawn in blocks that are each seeded by the stream and the block's number."""
+    """Uniform numbers in [0, 1), in blocks that are each seeded by the stream and the block's number."""
 
     def __init__(self, seed: int, role: Role, seat: int | None, count: int = 0) -> None:
         self.seed, self.role, self.seat = seed, role, seat

@@ -22,12 +22,42 @@ from pohp_neurd.experiment import game_config, game_schedules
         ({"play": "live"}, "live play trains policy=neural with update=sampled, but policy is tabular"),
         ({"hidden_layers": ()}, "hidden_layers must be sizes of at least 1"),
         ({"average_forgetting": 2.0}, r"average_forgetting must lie in \[0, 1\]"),
+        ({"step_size": 1e300}, r"step_size must be at most 3.4e\+38, as single precision is, but is 1e\+300"),
+        ({"exploration_decay": 1e300}, "exploration_decay must be at most"),
         ({"game": ""}, "game must be the name of an OpenSpiel game, but is empty"),
     ],
 )
 def test_what_is_refused(given, sentence):
     with pytest.raises(ValueError, match=sentence):
         game_config.Config(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"cooling": 1e9}, r"cooling must be at most the 40 updates of the run, .* but is 1e\+09"),
+        ({"step_size_decay": 1e9}, "step_size_decay must be at most the 540 updates of decay_start"),
+        ({"magnet_strength": 1e30}, r"magnet_strength must be at most the 40 updates .* but is 1e\+30"),
+    ],
+)
+def test_what_leaves_nothing_to_learn_is_refused(given, sentence):
+    config = game_config.Config(episodes=4_000, batch_size=100, **given)
+    with pytest.raises(ValueError, match=sentence):
+        game_config.resolved(config, "compiled")
+    (name,) = given
+    bound = 540 if name == "step_size_decay" else 40
+    game_config.resolved(dataclasses.replace(config, **{name: float(bound)}), "compiled")
+
+
+def test_a_pull_that_overshoots_is_refused():
+    """A step of α towards a magnet of strength τ takes 1 − α τ of the way back: it must not grow."""
+    config = game_config.resolved(
+        game_config.Config(policy="neural", optimizer="sgd", step_size=0.5, magnet_strength=1.0), "compiled"
+    )
+    assert game_config.magnet(config, 3.9) is not None
+    with pytest.raises(ValueError, match="2, or the pull overshoots, but is 2"):
+        game_config.magnet(config, 4.0)
+    assert game_config.magnet(dataclasses.replace(config, optimizer="adam"), 4.0) is not None
 
 
 @pytest.mark.parametrize("kind", game_config.DEFAULTS)

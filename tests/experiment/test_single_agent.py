@@ -9,8 +9,8 @@ import signal
 import numpy as np
 import pytest
 
-from pohp_neurd import checkpoint
-from pohp_neurd.experiment import divergence, interruption, lanes, single_agent
+from pohp_neurd import checkpoint, checks
+from pohp_neurd.experiment import interruption, lanes, single_agent
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),
@@ -151,9 +151,7 @@ def test_only_catch_swaps_its_actions():
 def test_a_run_that_diverges_says_so_and_keeps_its_last_checkpoint(tmp_path):
     """A learning rate beyond reason, in a wider interval than the run needs to leave the numbers."""
     config = dataclasses.replace(CONFIG, learning_rates=(1e30,))
-    with pytest.raises(
-        divergence.Diverged, match=r"a value of seed 0 at learning rate 1e\+30 .* was not finite"
-    ):
+    with pytest.raises(checks.Diverged, match=r"a value of seed 0 at learning rate 1e\+30 .* was not finite"):
         single_agent.run(config, tmp_path / "wild")
     assert all(step < 240 for step in checkpoint.steps(tmp_path / "wild" / "checkpoints"))
 
