@@ -77,6 +77,28 @@ def game_of(compiled: tree.Tree) -> Any:
     return _games[compiled]
 
 
+def in_turns(game: Any, state: Any, player: int) -> Any:
+    """`state` as the turn-based `game` has it at the move of `player`.
+
+    A state of the game with simultaneous moves is played again in turns; the players before `player` have
+    then moved, which `player` does not see. Other states are returned as they are.
+    """
+    theirs = state.get_game()
+    if theirs.get_type().dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        return state
+    if str(pyspiel.convert_to_turn_based(theirs)) != str(game):
+        raise ValueError(f"a policy of {game} does not know states of {theirs}.")
+    replayed = game.new_initial_state()
+    for step in state.full_history():
+        # A player without a choice has an entry in the joint move, but no turn.
+        if step.player == replayed.current_player():
+            replayed.apply_action(step.action)
+    if state.is_simultaneous_node() and state.legal_actions(player):
+        while replayed.current_player() != player:
+            replayed.apply_action(replayed.legal_actions()[0])
+    return replayed
+
+
 def information_string(state: Any, player: int) -> str:
     """What tells the player's information states apart: their strings, or failing that its observations'."""
     if state.get_game().get_type().provides_information_state_string:
