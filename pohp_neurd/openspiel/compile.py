@@ -1,6 +1,7 @@
 """An OpenSpiel game, walked once into a tree."""
 
 import difflib
+import importlib
 import re
 import warnings
 import weakref
@@ -117,6 +118,8 @@ def _load(name: str) -> Any:
     # What OpenSpiel finds wrong it also prints, with a list of all its games; the two common mistakes
     # are therefore caught before it is asked.
     short = name.split("(")[0].strip()
+    if short.startswith("python_pohp"):
+        importlib.import_module("pohp_neurd.games.openspiel_games")  # registers our own
     kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
     if short not in kinds:
         raise ValueError(f"OpenSpiel knows no game {short!r}{_near(short, list(kinds))}.")
