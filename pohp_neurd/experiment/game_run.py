@@ -23,7 +23,7 @@ from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.openspiel import saved
 
 COLUMNS = ("updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average")
-LIVE_COLUMNS = (*COLUMNS, "return_against_uniform", "half_width")
+LIVE_COLUMNS = (*COLUMNS, "return_against_uniform", "mean_return", "half_width")
 _PATIENCE = 0.5  # seconds between two looks at the clock, the signals and the bar
 
 
@@ -188,4 +188,5 @@ _SHORT = {
     "nash_conv": "NashConv",
     "nash_conv_average": "average",
     "return_against_uniform": "against uniform",
+    "mean_return": "return",
 }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,11 +18,13 @@ from pohp_neurd import (
     exact,
     learners,
     openspiel,
+    rollout,
     self_play,
     tally_learners,
 )
 from pohp_neurd import tree as trees
 from pohp_neurd.experiment import game_config, game_schedules
+from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import live, live_game, matches, saved
 
 
@@ -49,19 +52,50 @@ class Counted(NamedTuple):
 
 def build(config: game_config.Config) -> tuple[game_config.Config, Trainer]:
     """The trainer of a config, and the config with nothing left open."""
-    openspiel.load_game(config.game)  # a name that is none is told of as such, and not as a game too large
+    game = openspiel.load_game(
+        config.game
+    )  # a name that is none is told of as such, and not as a game too large
     may_be_live = (config.policy, config.update) == ("neural", "sampled")
     if config.play != "live":
+        if compiling.may_be_larger(game, config.max_histories):
+            print(
+                f"{config.game} may have more than {config.max_histories:,} histories: they are walked, up "
+                "to that many, before training begins.",
+                file=sys.stderr,
+            )
         try:
             tree = _tree(config.game, config.max_histories)
         except ValueError as error:
             if config.play == "compiled" or not may_be_live:
                 raise ValueError(f"{error} Live play takes policy=neural and update=sampled.") from None
+            print(f"{error} This run plays it live.", file=sys.stderr)
         else:
+            _check_recall(config, tree)
             config = game_config.resolved(config, "compiled", tree.legal.size)
             return config, compiled_trainer(config)
     config = game_config.resolved(config, "live")
     return config, live_trainer(config)
+
+
+def _has_recall(tree: trees.Tree) -> bool:
+    """Whether no information state merges histories that its agent could tell apart."""
+    return exact.sequence_form_of(tree).slot is not None
+
+
+def _check_recall(config: game_config.Config, tree: trees.Tree) -> None:
+    """Refuses what an imperfect recall does not allow, and says what is left out for it."""
+    if _has_recall(tree):
+        return
+    if config.update == "expected":
+        raise ValueError(
+            f"{tree.name} has no perfect recall, which update=expected needs: use update=sampled."
+        )
+    if config.policy == "tabular":
+        print(
+            f"{tree.name} has no perfect recall, which average policies need: this run has none, and saves "
+            "its current policy in the average's place.",
+            file=sys.stderr,
+        )
 
 
 @functools.lru_cache(maxsize=1)
@@ -83,6 +117,7 @@ def _parts(config: game_config.Config) -> _Parts:
     neural_policy = config.policy == "neural"
     seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
     learner = _network_learner(config, tree, seats) if neural_policy else _table_learner(config, seats)
+    recall = _has_recall(tree)
     weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting)
     loop = self_play.loop(
         seats,
@@ -92,15 +127,17 @@ def _parts(config: game_config.Config) -> _Parts:
         update=config.update,
         weights=config.weights,
         alternating=config.alternating,
-        average=None if neural_policy else weights,
+        average=weights if recall and not neural_policy else None,
     )
-    return _Parts(tree, loop, self_play.arena_of(tree))
+    nothing: Any = None  # sampled updates without an average need no more than the board
+    arena = self_play.arena_of(tree) if recall else self_play.Arena(rollout.board(tree), nothing, nothing)
+    return _Parts(tree, loop, arena)
 
 
 def compiled_trainer(config: game_config.Config) -> Trainer:
     """Self-play on a compiled game, with exact NashConv; `config` has nothing left open."""
     tree, loop, arena = _parts(dataclasses.replace(config, seed=0))
-    neural_policy = config.policy == "neural"
+    neural_policy, recall = config.policy == "neural", _has_recall(tree)
     key = jax.random.key(config.seed)
     playing = jax.random.fold_in(key, 1)
 
@@ -122,27 +159,28 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
         return {"updates": updates, "episodes": episodes, "steps": int(state.steps)}
 
     def tables(state: Counted) -> np.ndarray:
+        """The current policy, and the average one if there is one."""
         with jax.enable_x64(True):
-            current = np.asarray(loop.policies(state.loop))
+            found = [np.asarray(loop.policies(state.loop))]
             if neural_policy:
                 smooth = state.loop._replace(learner=tally_learners.averaged(state.loop.learner))
-                average = np.asarray(loop.policies(smooth))
-            else:
-                average = np.asarray(loop.average(arena, state.loop))
-        both = np.stack([current.astype(np.float64), average.astype(np.float64)])
+                found.append(np.asarray(loop.policies(smooth)))
+            elif recall:
+                found.append(np.asarray(loop.average(arena, state.loop)))
+        both = np.stack([table.astype(np.float64) for table in found])
         return both / both.sum(axis=-1, keepdims=True)
 
     def export(state: Counted) -> saved.Saved:
         if not neural_policy:
-            return saved.Saved(saved.About(config.game, "tabular"), *tables(state))
+            found = tables(state)
+            return saved.Saved(saved.About(config.game, "tabular"), found[0], found[-1])
         learnt = state.loop.learner
         networks = learnt.parameters, tally_learners.averaged(learnt).parameters
         return saved.Saved(_about(config, len(learnt.parameters)), *networks)
 
     def evaluate(state: Counted) -> dict[str, float]:
-        both = tables(state)
-        now, on_average = np.asarray(exact.nash_conv(tree, both)).tolist()
-        return {"nash_conv": now, "nash_conv_average": on_average}
+        judged = np.asarray(exact.nash_conv(tree, tables(state))).tolist()
+        return dict(zip(("nash_conv", "nash_conv_average"), judged, strict=False))
 
     def diverged(state: Counted) -> int | None:
         first = int(state.loop.diverged)
@@ -152,7 +190,7 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
 
 
 def live_trainer(config: game_config.Config) -> Trainer:
-    """Self-play on live states, judged by play against the uniform policy."""
+    """Self-play on live states, judged by play against the uniform policy, or alone by its own returns."""
     world = live_game.live_game(config.game)
     settings = live.Config(
         batch_episodes=config.batch_size or 1,
@@ -186,8 +224,11 @@ def live_trainer(config: game_config.Config) -> Trainer:
 
     def evaluate(state: live.State) -> dict[str, float]:
         mine = live.network(trainer, state)
-        found = matches.play(trainer.world, [mine, None], _MATCH_EPISODES, seed=int(state.learner.updates))
-        return {"return_against_uniform": found.mean, "half_width": found.mean - found.low}
+        alone = trainer.world.num_seats == 1
+        at_table = [mine] if alone else [mine, None]
+        found = matches.play(trainer.world, at_table, _MATCH_EPISODES, seed=int(state.learner.updates))
+        name = "mean_return" if alone else "return_against_uniform"
+        return {name: found.mean, "half_width": found.mean - found.low}
 
     def diverged(state: live.State) -> int | None:
         return None if checks.all_finite(state.learner) else int(state.learner.updates) - 1

@@ -1,6 +1,7 @@
 """How good a trained policy is: exact where its game compiles, by play and trained responders elsewhere."""
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,13 +23,20 @@ def judge(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]
         raise ValueError(
             f"{config.checkpoint} plays {mine.about.game}, but {config.opponent} plays {theirs.about.game}."
         )
-    tree = _compiled(mine.about.game, config.max_histories)
+    alone = openspiel.load_game(mine.about.game).num_players() == 1
+    if alone and config.opponent:
+        raise ValueError(f"{mine.about.game} has one seat: there is none for opponent={config.opponent}.")
+    tree = _compiled(config, mine.about.game)
     figures: dict[str, Any] = {"game": mine.about.game, "use": config.use, "nash_conv": None}
     if tree is not None:
         table = saved.table(mine, tree, config.use)
         figures["nash_conv"] = float(exact.nash_conv(tree, table))
         figures["returns"] = exact.expected_returns(tree, table).tolist()
         tell(f"NashConv of the {config.use} policy: {figures['nash_conv']:.6f} (exact)")
+    elif alone:
+        figures["mean_return"] = _alone(config, mine)
+        found = figures["mean_return"]
+        tell(f"Mean return: {found['mean']:.4f} (95% interval {found['low']:.4f} to {found['high']:.4f})")
     if config.opponent:
         figures["head_to_head"] = _head_to_head(config, mine, theirs, tree)
         found = figures["head_to_head"]
@@ -44,11 +52,23 @@ def judge(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]
     return figures
 
 
-def _compiled(game: str, max_histories: int) -> trees.Tree | None:
+def _compiled(config: Config, game: str) -> trees.Tree | None:
+    """The game's tree; without one, a line on stderr says what cannot be judged and what can."""
     try:
-        return openspiel.compile_game(game, max_histories=max_histories)
-    except ValueError:
+        return openspiel.compile_game(game, max_histories=config.max_histories)
+    except ValueError as error:
+        reason = str(error).partition(": ")[0]  # what follows is advice for training
+        print(
+            f"NashConv is not computed, as {reason}: --response_updates=200 gives a lower bound on it, "
+            "--opponent=uniform a head-to-head result.",
+            file=sys.stderr,
+        )
         return None
+
+
+def _alone(config: Config, mine: saved.Saved) -> dict[str, Any]:
+    found = matches.play(mine.about.game, [_player(mine, config.use)], config.episodes, config.seed)
+    return found._asdict()
 
 
 def _head_to_head(

@@ -32,6 +32,7 @@ FIGURES = frozenset(
         "nash_conv",
         "nash_conv_average",
         "return_against_uniform",
+        "mean_return",
         "half_width",
     ]
 )

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-import unittest.mock
 
 import numpy as np
 import pyspiel
@@ -128,12 +127,7 @@ def test_bad_questions():
         openspiel.JointPolicy(game, [*agents, agents[0]])
 
 
-def test_an_iteration_of_psro(monkeypatch):
-    try:
-        importlib.import_module("cvxpy")
-    except ImportError:
-        # OpenSpiel imports it for one of the meta-strategies, which is not used here.
-        monkeypatch.setitem(sys.modules, "cvxpy", unittest.mock.MagicMock())
+def test_an_iteration_of_psro():
     psro_v2 = importlib.import_module("open_spiel.python.algorithms.psro_v2.psro_v2")
     rl_oracle = importlib.import_module("open_spiel.python.algorithms.psro_v2.rl_oracle")
     game = pyspiel.load_game("kuhn_poker")
