@@ -105,7 +105,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._settings = agent_settings.Settings(**settings)
         self._program = agent_settings.program(self._settings)
         self._is_table = self._program.host.is_table
-        self._adopt(self._program.init(self._program.host.model.init(key=jax.random.key(seed))))
+        self._adopt(self._program.init(self._program.host.model.init(key=_key(seed, player_id))))
         like = np.zeros((), np.int32) if self._is_table else np.zeros(info_state_size, np.float32)
         self._experience = experience.Experience(num_actions, like)
         self._rows: dict[bytes, int] = {}
@@ -318,7 +318,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         if not sigma >= 0:
             raise ValueError(f"sigma must be at least 0, but is {sigma}.")
         self._copies += 1
-        seed = int(np.random.SeedSequence([self._random.seed, self._copies]).generate_state(1)[0])
+        seed = uniforms.seed_of_copy(self._random.seed, self.player_id, self._copies)
         copied = type(self)(**{**self._kwargs, "seed": seed})
         random = uniforms.generator(seed, uniforms.Role.NOISE, self.player_id)
 
@@ -363,11 +363,12 @@ class NeuRDCIX(rl_agent.AbstractAgent):
 
     def _snapshot(self) -> dict[str, Any]:
         rows = np.frombuffer(b"".join(self._rows), np.float32)
-        counters = [self._random.seed, self._random.count, self._copies, self._capacity]
+        counters = [self._random.count, self._copies, self._capacity]
         return {
             "learner": self._state,
             "experience": self._experience.snapshot(),
             "rows": rows.reshape(-1, self._settings.info_state_size),
+            "seed": uniforms.to_words(self._random.seed),
             "counters": np.array(counters, np.int64),
             "largest": np.array([self._largest, self._scale]),
             "loss": np.array(math.nan if self._loss is None else self._loss),
@@ -392,8 +393,11 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._adopt(jax.tree.map(jnp.asarray, saved["learner"]))
         self._experience.restore(saved["experience"])
         self._rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
-        seed, count, self._copies, self._capacity = saved["counters"].tolist()
+        count, self._copies, self._capacity = saved["counters"].tolist()
+        seed = uniforms.from_words(saved["seed"])
         self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, self.player_id, count)
+        # How many evaluations there were is not kept. By the count, what is drawn now repeats none of them.
+        self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, self.player_id, count)
         self._largest, self._scale = saved["largest"].tolist()
         loss = float(saved["loss"])
         self._loss = None if math.isnan(loss) else loss
@@ -420,6 +424,12 @@ class Seat(rl_agent.AbstractAgent):
     def step_counter(self) -> int:
         """Of the agent."""
         return self.agent.step_counter
+
+
+def _key(seed: int, player_id: int | None) -> types.Key:
+    """The key of the first parameters; equal seeds at two seats do not begin alike."""
+    words = uniforms.generator(seed, uniforms.Role.PARAMETERS, player_id).integers(2**32, size=2)
+    return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl="threefry2x32")
 
 
 def _turn(time_step: Any, player: int | None) -> int | None:
