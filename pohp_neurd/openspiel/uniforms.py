@@ -35,7 +35,7 @@ def generator(seed: int, role: Role, seat: int | None, *path: int) -> np.random.
 
 
 def seed_of_copy(seed: int, seat: int | None, number: int) -> int:
-    """The seed of copy `number` of an agent: of 128 bits, so that no user's seed and no other copy's is alike.
+    """The seed of copy `number` of an agent: of 128 bits, so that it is no user's and no other copy's.
 
     >>> seed_of_copy(0, None, 1) == seed_of_copy(0, None, 2)
     False
@@ -58,7 +58,7 @@ def from_words(words: np.ndarray) -> int:
 
 
 class Uniforms:
-    """Uniform numbers in [0, 1), drawn in blocks that are each seeded by the stream and the block's number."""
+    """Uniform numbers in [0, 1), drawn in blocks that are each seeded by stream and number of the block."""
 
     def __init__(self, seed: int, role: Role, seat: int | None, count: int = 0) -> None:
         self.seed, self.role, self.seat = seed, role, seat

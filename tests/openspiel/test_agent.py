@@ -391,7 +391,7 @@ def test_returns_are_scaled_by_the_largest_magnitude_seen():
     agent = agent_for(env, None, batch_size=100)
     play(env, [agent, agent], 60)
     batch = agent._experience.batch
-    decisions = agent._decisions(batch, 60)
+    decisions = agent._decisions(batch)[0]
     shown = decisions.target[: len(batch)]
     np.testing.assert_allclose(shown, [choice.return_ / 2 for choice in batch], atol=1e-6)
     # The critic speaks in scaled returns; what is kept of it is in the game's own.
@@ -411,7 +411,7 @@ def test_without_a_baseline_no_return_is_positive(given):
     agent = agent_for(env, None, baseline="none", max_return=given, batch_size=100)
     play(env, [agent, agent], 60)
     batch = agent._experience.batch
-    decisions = agent._decisions(batch, 60)
+    decisions = agent._decisions(batch)[0]
     assert decisions.return_.max() == 0.0
     assert np.all(decisions.baseline == 0)
     np.testing.assert_allclose(
