@@ -20,7 +20,7 @@ from pohp_neurd import openspiel
 
 EPISODES, DECISIONS, LEAST = 500, 20_000, 96
 """Training has 500 episodes; fewer where they are long, but at least three updates."""
-JUDGED = 10_000
+JUDGED = 5_000
 """Decisions of each of the two matches of a player, at most; 1,000 episodes, at most; 20, at least."""
 
 
@@ -65,12 +65,14 @@ def environment(name: str) -> rl_environment.Environment | None:
     return None
 
 
+def playable() -> list[str]:
+    """The names of all registered games that load as they are and have tensors."""
+    return [name for name in sorted(pyspiel.registered_names()) if environment(name) is not None]
+
+
 def agents_for(env: rl_environment.Environment, **keywords) -> list[openspiel.NeuRDCIX]:
-    size, num_actions = env.observation_spec()["info_state"], env.action_spec()["num_actions"]
-    return [
-        openspiel.NeuRDCIX(player, int(np.prod(size)), num_actions, **keywords)
-        for player in range(env.num_players)
-    ]
+    sizes = env.observation_spec()["info_state"], env.action_spec()["num_actions"]
+    return [openspiel.NeuRDCIX(player, *sizes, **keywords) for player in range(env.num_players)]
 
 
 def episode(
@@ -142,7 +144,7 @@ def measure(name: str, **keywords) -> Row:
 
 
 def main() -> None:
-    names = sys.argv[1:] or [name for name in sorted(pyspiel.registered_names()) if environment(name)]
+    names = sys.argv[1:] or playable()
     print(f"{'game':32} episodes decisions updates     loss  weights       gain   errors  seconds")
     for name in names:
         row = measure(name)

@@ -6,9 +6,10 @@ not matter: only at its turns, at every time step, in a vector of environments, 
 
 import dataclasses
 import math
+import operator
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -68,16 +69,16 @@ class NeuRDCIX(rl_agent.AbstractAgent):
 
     def __init__(
         self,
-        player_id: int | None,
-        info_state_size: int | Sequence[int] | None = None,
-        num_actions: int | None = None,
+        player_id: SupportsIndex | None,
+        info_state_size: SupportsIndex | Sequence[SupportsIndex] | np.ndarray | None = None,
+        num_actions: SupportsIndex | None = None,
         *,
         learner: str = "neurd_cix",
         exploration: float | types.Schedule = 0.1,
         network: Any = "mlp",
-        hidden_layers_sizes: Sequence[int | str] | int = (128,),
-        max_states: int = 10_000,
-        batch_size: int = 32,
+        hidden_layers_sizes: SupportsIndex | Sequence[SupportsIndex | str] | np.ndarray = (128,),
+        max_states: SupportsIndex = 10_000,
+        batch_size: SupportsIndex = 32,
         pi_learning_rate: float | types.Schedule | None = None,
         critic_learning_rate: float | None = None,
         optimizer: str | None = None,
@@ -92,24 +93,26 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         input_scale: float | None = None,
         max_global_gradient_norm: float | None = None,
         greedy: bool = False,
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         **unknown: Any,
     ) -> None:
         # What PSRO builds copies from. A zero-argument super() anywhere in here would add to `locals()`.
         given = {name: value for name, value in locals().items() if name not in ("self", "unknown")}
         self._kwargs = given
         agent_settings.refuse(unknown, given)
-        if player_id is not None and player_id < 0:
+        if player_id is not None and operator.index(player_id) < 0:
             raise ValueError(f"player_id must be at least 0, or None for all seats, but is {player_id}.")
         others = ("player_id", "greedy", "seed")
         self._settings = agent_settings.settings({name: given[name] for name in given if name not in others})
-        seed = agent_settings.whole("seed", seed, least=0)
+        begun = agent_settings.whole("seed", seed, least=0)
+        if begun >= uniforms.SEEDS:
+            raise ValueError(f"seed must be below 2**128, but is {begun}.")
 
-        self.player_id = player_id
+        self.player_id = None if player_id is None else operator.index(player_id)
         self._greedy = greedy
         self._program = agent_settings.program(self._settings)
         self._is_table = self._program.host.is_table
-        self._adopt(self._program.init(self._program.host.model.init(key=_key(seed, player_id))))
+        self._adopt(self._program.init(self._program.host.model.init(key=_key(begun, self.player_id))))
         size = self._settings.info_state_size
         like = np.zeros((), np.int32) if self._is_table else np.zeros(size, np.float32)
         self._experience = experience.Experience(self._settings.num_actions, like)
@@ -121,9 +124,9 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._loss: float | None = None
         self._info: learners.Info | None = None
         self._capacity = _power_of_two(4 * self._settings.batch_size)
-        self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, player_id)
+        self._random = uniforms.Uniforms(begun, uniforms.Role.ACTING, self.player_id)
         # Evaluations draw from a stream of their own, so that they leave no trace.
-        self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, player_id)
+        self._evaluation = uniforms.generator(begun, uniforms.Role.EVALUATING, self.player_id)
 
     # Acting.
 
@@ -255,6 +258,23 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         if not np.isfinite(logits).all():
             raise FloatingPointError(_NOT_FINITE)
         return host_model.probabilities(logits, np.asarray(legal, bool))
+
+    @property
+    def info_state_size(self) -> int:
+        """How many numbers an information state has."""
+        return self._settings.info_state_size
+
+    def met(self, info_states: Any) -> np.ndarray:
+        """Which information states a table has rows for, bool [S]; a network has met none and knows all."""
+        if not self._is_table:
+            return np.ones(len(info_states), bool)
+        states = np.asarray(info_states, np.float32)
+        return np.array([self._agent_state(row, True) >= 0 for row in states], bool)
+
+    @property
+    def states_met(self) -> int:
+        """How many rows of a table are in use; 0 for a network."""
+        return len(self._rows)
 
     # Learning.
 

@@ -9,6 +9,8 @@ import numpy as np
 
 _BLOCK = 1024
 _WORDS = 4
+SEEDS = 2 ** (32 * _WORDS)
+"""Seeds are whole numbers from 0 to below this."""
 
 
 class Role(enum.IntEnum):
