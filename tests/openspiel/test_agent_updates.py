@@ -42,7 +42,7 @@ def after_one_update(game, **keywords):
 
 @pytest.mark.parametrize("pi_learning_rate", [0.1, 0.5])
 def test_the_critic_moves_at_its_own_rate(pi_learning_rate):
-    """One decision of return G, from a value of 0: V = rate · G by plain steps, whatever the policy's rate."""
+    """One decision of return G, from a value of 0: V = rate · G, whatever the policy's own rate is."""
     rates = {"pi_learning_rate": pi_learning_rate, "critic_learning_rate": 0.25}
     _, value, rewards = after_one_update("matrix_pd", **rates)
     assert value == pytest.approx(0.25 * rewards[0], rel=1e-5)

@@ -1,4 +1,4 @@
-"""The interval of a bound on NashConv: whose variance is in it."""
+"""Seats of a match, and the interval of a bound on NashConv: who sits where, whose variance counts."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,15 @@ from open_spiel.python import policy as openspiel_policy
 from pohp_neurd.openspiel import live, live_game, matches
 
 
-class Rock(openspiel_policy.Policy):
-    """Always the first action."""
+class Always(openspiel_policy.Policy):
+    """One action wherever it is legal."""
 
-    def __init__(self, game):
+    def __init__(self, game, action):
         openspiel_policy.Policy.__init__(self, game, list(range(game.num_players())))
+        self._action = action
 
     def action_probabilities(self, state, player_id=None):
-        return {action: float(action == 0) for action in state.legal_actions(player_id)}
+        return {action: float(action == self._action) for action in state.legal_actions(player_id)}
 
 
 def squared_error(estimate):
@@ -32,7 +33,7 @@ def test_the_responders_own_variance_is_in_the_interval():
     config = live.Config(batch_episodes=64, slots=64, torso=(4,), learning_rate=1e-6, magnet_strength=0.0)
     episodes = 400
     bound = matches.best_response_bound(
-        world, Rock(world.game), num_updates=1, num_episodes=episodes, config=config
+        world, Always(world.game, 0), num_updates=1, num_episodes=episodes, config=config
     )
     for gain in bound.gains:
         assert 0.2 < squared_error(gain) * episodes < 1.01
@@ -53,3 +54,12 @@ def test_both_variances_are_in_the_interval_of_a_gain():
     # has the responders' halves alone.
     assert squared_error(bound.nash_conv) == pytest.approx(sum(own) / 2, rel=0.1)
     assert np.ptp(own) < 0.1 * max(own)
+
+
+def test_every_policy_sits_where_it_is_counted():
+    """A player who always bets wins both antes of two who always fold, from every one of three seats."""
+    world = live_game.live_game("kuhn_poker(players=3)")
+    bet, fold = Always(world.game, 1), Always(world.game, 0)
+    for policies, mean in (([bet, fold], 2.0), ([bet, fold, fold], 2.0), ([fold, bet, fold], -1.0)):
+        found = matches.play(world, policies, 6, seed=0)
+        assert (found.mean, found.low, found.high) == (mean, mean, mean)
