@@ -8,7 +8,9 @@ found, so that a run that is stopped goes on where it was. docs/testing.md has t
 import argparse
 import concurrent.futures
 import csv
+import functools
 import hashlib
+import multiprocessing
 import os
 import pathlib
 import queue
@@ -459,7 +461,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 MAX_SURVIVORS = 2
 _SECONDS = 1_800  # for one run of tests: some changes make loops that do not end
 _COLUMNS = ("mutant", "file", "digest", "verdict", "by")
-_PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 CAUGHT, SURVIVED, STALE, BROKEN = "caught", "survived", "stale", "broken"
 
 
@@ -490,34 +491,85 @@ def copy_of(root: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     cache = root / ".cache"
     cache.mkdir(exist_ok=True)
     (folder / ".cache").symlink_to(cache.resolve())
-    places = _python(
-        folder, "-c", "import pohp_neurd.games.catch as c, pohp_neurd; print(pohp_neurd.__file__, c.__file__)"
-    )
-    if any(not place.startswith(str(folder)) for place in places.stdout.split()) or places.returncode:
-        raise SystemExit(f"the copy is not what Python imports: {places.stdout}{places.stderr}")
+    for name in ("pohp_neurd", "pohp_neurd.games"):
+        command = [
+            sys.executable,
+            "-c",
+            f"from importlib import util; print(util.find_spec({name!r}).origin)",
+        ]
+        environment = {**os.environ, "PYTHONPATH": str(folder)}
+        place = subprocess.run(
+            command, cwd=folder, env=environment, check=True, capture_output=True, text=True
+        )
+        if not place.stdout.startswith(str(folder)):
+            raise SystemExit(f"the copy is not what Python imports, but {place.stdout.strip()}.")
     return folder
 
 
-def _python(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_SECONDS
-    )
+def _pytest(folder: str, output: str, names: list[str]) -> None:
+    """The body of a process that runs tests in `folder` and ends with pytest's exit code."""
+    import pytest
+
+    os.chdir(folder)
+    sys.path.insert(0, folder)
+    os.environ |= {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    with open(output, "w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        code = pytest.main(["-q", "-p", "no:cacheprovider", *names])
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(int(code))
 
 
-def _tests(folder: pathlib.Path, names: list[str], *options: str) -> Verdict:
-    """Runs tests, and says whether one failed: that catches the mutant."""
-    try:
-        run = _python(folder, *_PYTEST, "-m", "not slow", *options, *names)
-    except subprocess.TimeoutExpired:
+class Run(NamedTuple):
+    """What pytest said."""
+
+    code: int | None
+    """None where it did not come to an end."""
+    output: str
+
+
+def _run(folder: pathlib.Path, names: list[str]) -> Run:
+    """Runs pytest in `folder`, in a process of its own.
+
+    Forked from one that has loaded all libraries but not ours: most of a quick test is their import.
+    """
+    with tempfile.NamedTemporaryFile(prefix="mutant_", suffix=".txt") as file:
+        process = _context().Process(target=_pytest, args=(str(folder), file.name, names))
+        process.start()
+        process.join(_SECONDS)
+        ended = process.exitcode is not None
+        if not ended:
+            process.kill()
+            process.join()
+        return Run(process.exitcode if ended else None, pathlib.Path(file.name).read_text(errors="replace"))
+
+
+@functools.cache
+def _context() -> multiprocessing.context.ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["jax", "haiku", "optax", "scipy.special", "pyspiel"])
+    return context
+
+
+def _failed(output: str) -> list[str]:
+    found = re.findall(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", output, re.MULTILINE)
+    return [name.removeprefix("tests/") for name in found]
+
+
+def _verdict(folder: pathlib.Path, names: list[str]) -> Verdict:
+    """Whether one of these tests fails: that catches the mutant."""
+    run = _run(folder, ["-x", "-m", "not slow", *names])
+    if run.code is None:
         return Verdict(CAUGHT, "a test that does not end")
-    if run.returncode == 0:
+    if run.code == 0:
         return Verdict(SURVIVED, "")
-    failed = re.findall(r"^FAILED (\S+?)(?: - .*)?$", run.stdout, re.MULTILINE)
-    if run.returncode == 1 and failed:
-        return Verdict(CAUGHT, failed[0].removeprefix("tests/"))
-    return Verdict(BROKEN, textwrap.shorten(run.stdout[-400:] + run.stderr[-400:], 200))
+    failed = _failed(run.output)
+    if run.code == 1 and failed:
+        return Verdict(CAUGHT, failed[0])
+    return Verdict(BROKEN, textwrap.shorten(run.output[-400:], 200))
 
 
 def judge(mutant: Mutant, folder: pathlib.Path) -> Verdict:
@@ -529,13 +581,21 @@ def judge(mutant: Mutant, folder: pathlib.Path) -> Verdict:
         return Verdict(STALE, f"its old text occurs {count} times")
     path.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        first = [f"tests/{name}" for name in mutant.tests.split()]
-        found = _tests(folder, first, "-x")
-        if found.verdict != SURVIVED:
-            return found
-        folders = {(folder / name.split("::")[0]).parent for name in first}
-        wider = {str(test.relative_to(folder)) for place in folders for test in place.glob("test_*.py")}
-        return _tests(folder, sorted(wider - set(first)), "-x")
+        named = [f"tests/{name}" for name in mutant.tests.split()]
+        files = sorted({name.split("::")[0] for name in named})
+        folders = sorted({(folder / name).parent for name in files})
+        others = [
+            str(test.relative_to(folder)) for place in folders for test in sorted(place.glob("test_*.py"))
+        ]
+        others = [name for name in others if name not in files]
+        # What should notice, then the files that it is in, then all others of their folders.
+        stages = [named, files if files != named else [], others]
+        found = Verdict(SURVIVED, "")
+        for names in filter(None, stages):
+            found = _verdict(folder, names)
+            if found.verdict != SURVIVED:
+                break
+        return found
     finally:
         path.write_text(original, encoding="utf-8")
 
@@ -543,16 +603,12 @@ def judge(mutant: Mutant, folder: pathlib.Path) -> Verdict:
 def unsound(rows: list[dict[str, str]], folder: pathlib.Path) -> set[str]:
     """The tests that catch mutants and fail without them too: what they caught is not caught."""
     names = sorted({row["by"] for row in rows if row["verdict"] == CAUGHT and "::" in row["by"]})
-    failing: set[str] = set()
-    if names:
-        run = _python(folder, *_PYTEST, *[f"tests/{name}" for name in names])
-        failed = re.findall(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", run.stdout, re.MULTILINE)
-        failing = {name.removeprefix("tests/") for name in failed}
-        if run.returncode not in (0, 1):
-            raise SystemExit(
-                f"the tests cannot be run without a mutant: {run.stdout[-2000:]}{run.stderr[-2000:]}"
-            )
-    return failing
+    if not names:
+        return set()
+    run = _run(folder, [f"tests/{name}" for name in names])
+    if run.code not in (0, 1):
+        raise SystemExit(f"the tests cannot be run without a mutant: {run.output[-2000:]}")
+    return set(_failed(run.output))
 
 
 def read(path: pathlib.Path) -> dict[str, dict[str, str]]:
