@@ -149,7 +149,7 @@ MUTANTS = (
     Mutant("returns go on past the end", "pohp_neurd/returns.py",
            "return_ = reward + continuation * mixed",
            "return_ = reward + mixed",
-           "test_returns.py::test_nothing_passes_a_continuation_of_zero"),
+           "test_returns.py::test_monte_carlo_by_hand"),
     Mutant("no value at the cut", "pohp_neurd/returns.py",
            "return jax.lax.scan(backward, values[-1], steps, reverse=True)[1]",
            "return jax.lax.scan(backward, jnp.zeros_like(values[-1]), steps, reverse=True)[1]",
@@ -182,7 +182,7 @@ MUTANTS = (
     Mutant("exploration that grows", "pohp_neurd/learners.py",
            "(1.0 + jnp.asarray(count, kind) / start) ** -power",
            "(1.0 + jnp.asarray(count, kind) / start) ** power",
-           "test_learners.py::test_schedules_are_read_at_the_number_of_updates"),
+           "test_schedules.py"),
     Mutant("Theorem 1's schedule a round late", "pohp_neurd/learners.py",
            "jnp.sqrt(num_actions * (jnp.asarray(count, float) + 1.0))",
            "jnp.sqrt(num_actions * jnp.maximum(jnp.asarray(count, float), 1.0))",
@@ -555,8 +555,7 @@ def _context() -> multiprocessing.context.ForkServerContext:
 
 
 def _failed(output: str) -> list[str]:
-    found = re.findall(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", output, re.MULTILINE)
-    return [name.removeprefix("tests/") for name in found]
+    return re.findall(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", output, re.MULTILINE)
 
 
 def _verdict(folder: pathlib.Path, names: list[str]) -> Verdict:
@@ -588,8 +587,8 @@ def judge(mutant: Mutant, folder: pathlib.Path) -> Verdict:
             str(test.relative_to(folder)) for place in folders for test in sorted(place.glob("test_*.py"))
         ]
         others = [name for name in others if name not in files]
-        # What should notice, then the files that it is in, then all others of their folders.
-        stages = [named, files if files != named else [], others]
+        # What should notice; then the files that it is in, and the changed file's examples; then all others.
+        stages = [named, [*(files if files != named else []), mutant.file], others]
         found = Verdict(SURVIVED, "")
         for names in filter(None, stages):
             found = _verdict(folder, names)
@@ -605,7 +604,7 @@ def unsound(rows: list[dict[str, str]], folder: pathlib.Path) -> set[str]:
     names = sorted({row["by"] for row in rows if row["verdict"] == CAUGHT and "::" in row["by"]})
     if not names:
         return set()
-    run = _run(folder, [f"tests/{name}" for name in names])
+    run = _run(folder, names)
     if run.code not in (0, 1):
         raise SystemExit(f"the tests cannot be run without a mutant: {run.output[-2000:]}")
     return set(_failed(run.output))
@@ -625,7 +624,7 @@ def markdown(rows: list[dict[str, str]]) -> str:
     lines = ["| change | in | caught by |", "|---|---|---|"]
     for row in rows:
         by = (
-            f"`{row['by']}`"
+            f"`{row['by'].removeprefix('tests/')}`"
             if row["verdict"] == CAUGHT
             else f"**{row['verdict']}** {row['by']}{accepted[row['mutant']]}"
         )

@@ -41,9 +41,9 @@ def test_verdicts(tmp_path):
     def verdict(old, new):
         return mutants.judge(mutants.Mutant("it", "arithmetic.py", old, new, "test_twice.py"), tmp_path)
 
-    assert verdict("2 * x", "3 * x") == (mutants.CAUGHT, "test_twice.py::test_twice")
+    assert verdict("2 * x", "3 * x") == (mutants.CAUGHT, "tests/test_twice.py::test_twice")
     # By a test of the folder that was not named.
-    assert verdict("x / 2", "x / 3") == (mutants.CAUGHT, "test_half.py::test_half")
+    assert verdict("x / 2", "x / 3") == (mutants.CAUGHT, "tests/test_half.py::test_half")
     assert verdict("2 * x", "x + x").verdict == mutants.SURVIVED
     assert verdict("x", "y").verdict == mutants.STALE
     # What cannot be imported is noticed by anything, and says nothing about the tests.
