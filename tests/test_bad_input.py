@@ -34,7 +34,7 @@ from pohp_neurd import (
     returns,
     tabular,
 )
-from pohp_neurd.experiment import game_config, game_run, grid, records, sweep, table
+from pohp_neurd.experiment import game_config, game_run, grid, memory, records, sweep, table
 from pohp_neurd.openspiel import live, matches, terminal
 
 SCRIPTS = sorted(
@@ -196,6 +196,7 @@ FLAGS = [
 def test_flags(name, arguments, sentence, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)  # where the folders of scripts are by default
     monkeypatch.setenv("PJRT_NPROC", "1")  # some scripts set it: this brings back what it was
+    monkeypatch.setattr(memory, "total", lambda: 16 * 2.0**30)
     check_refused(name, arguments, sentence, tmp_path, capfd)
 
 
@@ -540,3 +541,18 @@ def test_wrong_flags_do_not_wait_for_jax():
 def test_there_are_enough_of_them():
     assert len(FLAGS) + len(FILES) + len(FUNCTIONS) >= 60
     assert {name for name, _, _ in FLAGS} == set(SCRIPTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        *(("train_game", "episodes"), ("train_single_agent", "num_steps"), ("train_matrix_game", "episodes")),
+        *(("bandit", "horizon"), ("sweep", "cores"), ("reproduce_paper", "cores"), ("evaluate", "episodes")),
+        *(("play", "seed"), ("agent_loop", "episodes"), ("study_changing_game", "seeds")),
+        ("ablate_catch", "width"),
+    ],
+)
+def test_whole_numbers_may_be_written_with_a_power_of_ten(name, flag):
+    with loaded_scripts.loaded(name) as script, flagsaver.flagsaver():
+        script.command_line.parse([name, f"--{flag}=2e7"])
+        assert script.command_line.flags.FLAGS[flag].value == 20_000_000
