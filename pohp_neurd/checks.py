@@ -71,17 +71,33 @@ def in_unit_interval(name: str, value: Any) -> None:
 
 
 def non_negative(name: str, value: Any) -> None:
-    """Raises unless every entry of `value` is a finite number that is at least 0."""
+    """Raises unless every entry of `value` is a number of at least 0 that is finite in single precision."""
     array = known(value)
     if array is not None and not np.all((array >= 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be a finite number of at least 0, but is {_shown(array)}.")
+    _check_single(name, array)
 
 
 def positive(name: str, value: Any) -> None:
-    """Raises unless every entry of `value` is a finite number above 0."""
+    """Raises unless every entry of `value` is a number above 0 that is finite in single precision."""
     array = known(value)
     if array is not None and not np.all((array > 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be a finite number above 0, but is {_shown(array)}.")
+    _check_single(name, array)
+
+
+def _check_single(name: str, array: np.ndarray | None) -> None:
+    """Raises where a number is infinite to a learner, which computes in single precision."""
+    if array is not None and not np.all(array <= np.finfo(np.float32).max):
+        raise ValueError(f"{name} must be at most 3.4e+38, as single precision goes, but is {_shown(array)}.")
+
+
+def count(name: str, value: int) -> None:
+    """Raises unless `value` is at least 1 and fits into the 32 bits that updates and steps are counted in."""
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, but is {value}.")
+    if value >= 2**31:
+        raise ValueError(f"{name} must be at most 2147483647, but is {value}.")
 
 
 def seed(name: str, value: int) -> None:

@@ -34,7 +34,7 @@ from pohp_neurd import (
     returns,
     tabular,
 )
-from pohp_neurd.experiment import game_config, game_run, grid, records, sweep, table
+from pohp_neurd.experiment import game_config, game_run, grid, memory, records, sweep, table
 from pohp_neurd.openspiel import live, matches, terminal
 
 SCRIPTS = sorted(
@@ -101,6 +101,12 @@ FLAGS = [
     ("train_game", ["--exploration=-0.1"], "exploration must lie in [0, 1], but is -0.1."),
     ("train_game", ["--step_size=nan"], "step_size must be a finite number of at least 0, but is nan."),
     ("train_game", ["--seed=-1"], "seed must be a whole number from 0"),
+    (
+        "train_game",
+        ["--game=kuhn_poker", "--episodes=1e25"],
+        "the number of updates must be at most 2147483647",
+    ),
+    ("train_game", ["--output_dir="], "a run needs a folder, but its name is empty."),
     ("train_game", ["--resume", "--overwrite"], "resumed or overwritten, but not both"),
     ("train_game", ["--resume"], "there is no run to resume in"),
     ("train_game", ["--output_dir=/proc/nowhere/run"], "cannot be written"),
@@ -118,8 +124,11 @@ FLAGS = [
         "swap_every is for environment=catch",
     ),
     ("train_single_agent", ["--cores=999"], "cores must be between 1 and"),
+    ("train_single_agent", ["--horizon=1e25"], "horizon must be at most 2147483647"),
+    ("train_single_agent", ["--exploration_decay=1e300"], "exploration_decay must be at most 3.4e+38"),
+    ("train_matrix_game", ["--episodes=1e25"], "would take at least"),
     ("train_matrix_game", ["--learner=spg", "--exploration=0.5"], "exploration is for learner=neurd_cix"),
-    ("train_matrix_game", ["--batch_size=1e11", "--episodes=1e13"], "would take at least"),
+    ("train_matrix_game", ["--batch_size=2e9", "--episodes=1e13"], "would take at least"),
     ("train_matrix_game", ["--episodes=10"], "episodes must be at least 20 batches of 64, but is 10."),
     ("train_matrix_game", ["--magnet_speed=2"], "magnet_speed must lie in [0, 1], but is 2."),
     ("bandit", ["--problem=poker"], "problem must be one of bernoulli"),
@@ -173,7 +182,9 @@ FLAGS = [
     ("study_changing_game", ["--jump_every=30"], "jump_every must be a multiple of 20, but is 30."),
     ("study_changing_game", ["--bias=inf"], "bias must be a finite number above 0, but is inf."),
     ("study_changing_game", ["--name=a/b"], "name must be a plain file name"),
-    ("study_changing_game", ["--batch_size=1e12"], "would take at least"),
+    ("study_changing_game", ["--batch_size=2e9"], "would take at least"),
+    ("study_changing_game", ["--jump_every=2e20"], "jump_every must be at most 2147483647"),
+    ("ablate_catch", ["--output_dir="], "a run needs a folder, but its name is empty."),
     ("ablate_catch", ["--until=1500"], "until must be one of 1000"),
     ("ablate_catch", ["--setting=sarsa"], "learner must be one of spg, neurd, neurd_cix"),
     ("ablate_catch", ["--setting=spg,width=8"], "a setting changes any of updated"),
@@ -185,6 +196,7 @@ FLAGS = [
 def test_flags(name, arguments, sentence, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)  # where the folders of scripts are by default
     monkeypatch.setenv("PJRT_NPROC", "1")  # some scripts set it: this brings back what it was
+    monkeypatch.setattr(memory, "total", lambda: 16 * 2.0**30)
     check_refused(name, arguments, sentence, tmp_path, capfd)
 
 
@@ -529,3 +541,18 @@ def test_wrong_flags_do_not_wait_for_jax():
 def test_there_are_enough_of_them():
     assert len(FLAGS) + len(FILES) + len(FUNCTIONS) >= 60
     assert {name for name, _, _ in FLAGS} == set(SCRIPTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        *(("train_game", "episodes"), ("train_single_agent", "num_steps"), ("train_matrix_game", "episodes")),
+        *(("bandit", "horizon"), ("sweep", "cores"), ("reproduce_paper", "cores"), ("evaluate", "episodes")),
+        *(("play", "seed"), ("agent_loop", "episodes"), ("study_changing_game", "seeds")),
+        ("ablate_catch", "width"),
+    ],
+)
+def test_whole_numbers_may_be_written_with_a_power_of_ten(name, flag):
+    with loaded_scripts.loaded(name) as script, flagsaver.flagsaver():
+        script.command_line.parse([name, f"--{flag}=2e7"])
+        assert script.command_line.flags.FLAGS[flag].value == 20_000_000

@@ -47,6 +47,7 @@ class Config:
         for name, least in (("horizon", 1), ("runs", 1), ("arms", 2)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, but is {getattr(self, name)}.")
+        checks.count("horizon", self.horizon)
         checks.seed("seed", self.seed)
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must lie strictly between 0 and 1, but is {self.delta:g}.")

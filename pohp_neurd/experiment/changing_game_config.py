@@ -56,8 +56,7 @@ class Config:
             if len(set(entries)) < len(entries):
                 raise ValueError(f"{name} must differ, but are {', '.join(map(str, entries))}.")
         for name in ("jump_every", "cycles", "batch_size", "seeds", "tuning_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
+            checks.count(name, getattr(self, name))
         checks.seed("seed", self.seed)
         checks.seed("the last tuning seed", self.seed + self.seeds + self.tuning_seeds - 1)
         if self.seeds % self.tuning_seeds:

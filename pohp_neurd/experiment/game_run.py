@@ -110,6 +110,7 @@ class _Progress:
         self._config, self._trainer, self._folder = config, trainer, folder
         self._rows, self._events, self._asked = rows, events, asked
         self._columns = _columns(config)
+        self._run = folder.digest
         self._batch = config.batch_size or 1
         self._total = game_config.updates(config)
         self._between = game_config.between(config)
@@ -180,7 +181,7 @@ class _Progress:
 
     def _save(self, state: Any) -> None:
         self._saved = self._trainer.counts(state)["updates"]
-        checkpoint.save(self._folder.checkpoints, self._saved, state, run=self._folder.digest)
+        checkpoint.save(self._folder.checkpoints, self._saved, state, run=self._run)
         saved.save(self._folder.policy, self._saved, self._trainer.export(state))
 
 

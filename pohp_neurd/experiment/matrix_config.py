@@ -28,9 +28,7 @@ class Config:
         checks.non_negative("magnet_strength", self.magnet_strength)
         checks.in_unit_interval("magnet_speed", self.magnet_speed)
         checks.seed("seed", self.seed)
-        for name in ("batch_size", "episodes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
+        checks.count("batch_size", self.batch_size)
         if self.episodes < self.batch_size * ROWS:
             raise ValueError(
                 f"episodes must be at least {ROWS} batches of {self.batch_size}, but is {self.episodes}."

@@ -26,7 +26,9 @@ def run(
     """Trains, tells of NashConv as it falls, leaves the run's folder, and returns the final figures."""
     payoffs = matrix_game.BIASED_ROCK_PAPER_SCISSORS
     game = matrix_game.zero_sum(payoffs, "biased rock-paper-scissors")
-    memory.check(16.0 * config.batch_size, of=f"batch_size={config.batch_size}")
+    # The episodes of an update, and a key for each update between two rows.
+    needed = 64.0 * config.batch_size + 8.0 * config.episodes / config.batch_size / matrix_config.ROWS
+    memory.check(needed, of=f"batch_size={config.batch_size} and episodes={config.episodes}")
     with run_folder.opened(path, dataclasses.asdict(config), overwrite=overwrite) as folder:
         return _run(config, folder, game, payoffs, tell)
 

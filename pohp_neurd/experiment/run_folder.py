@@ -102,6 +102,8 @@ def check_open(path: records.Path, *, resume: bool = False, overwrite: bool = Fa
 
 def check_writable(path: records.Path) -> None:
     """Raises a ValueError unless `path` is a folder that may be written to, or can be made one."""
+    if not os.fspath(path):
+        raise ValueError("a run needs a folder, but its name is empty.")
     place = pathlib.Path(path)
     if place.exists() and not place.is_dir():
         raise ValueError(f"{place} is a file, but a run needs a folder.")

@@ -82,6 +82,7 @@ def _run(
     stop_after: int | None,
     asked: Callable[[], int | None],
 ) -> dict[str, Any]:
+    digest = folder.digest
     runs = config.runs()
     num_lanes = min(num_cores, len(runs.seed))
     with lanes.workers(num_lanes) as work:
@@ -92,7 +93,7 @@ def _run(
         restored = None
         if resume:
             begun = lanes.gather([lives for _, lives in parts])
-            restored = checkpoint.restore(folder.checkpoints, begun, run=folder.digest)
+            restored = checkpoint.restore(folder.checkpoints, begun, run=digest)
         if restored is not None:
             for sentence in restored.damaged:
                 print(f"Passed over a damaged checkpoint: {sentence}", file=sys.stderr)
@@ -127,7 +128,7 @@ def _run(
                     records.write_csv(folder.metrics, rows, COLUMNS)
                     lives = lanes.gather([lives for _, lives in parts])
                     steps = (index + 1) * config.interval
-                    checkpoint.save(folder.checkpoints, steps, lives, run=folder.digest)
+                    checkpoint.save(folder.checkpoints, steps, lives, run=digest)
                 if signal is not None and index + 1 < last:
                     told = f"{steps:,} steps; go on with --resume in {folder.path}"
                     raise interruption.Interrupted(signal, told)

@@ -61,9 +61,8 @@ class Config:
             checks.in_unit_interval("exploration", exploration)
         for rate in self.learning_rates:
             checks.positive("learning_rate", rate)
-        for name in ("seeds", "num_steps", "interval", "checkpoint_every", "width"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
+        for name in ("seeds", "num_steps", "interval", "checkpoint_every", "decay_start", "width"):
+            checks.count(name, getattr(self, name))
         checks.seed("first_seed", self.first_seed)
         checks.seed("the last seed", self.first_seed + self.seeds - 1)
         if self.num_steps % self.interval:
@@ -71,9 +70,8 @@ class Config:
                 f"num_steps must be a multiple of interval, but {self.num_steps} is none of {self.interval}."
             )
         for name in ("horizon", "swap_every"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, or None, but is {value}.")
+            if getattr(self, name) is not None:
+                checks.count(name, getattr(self, name))
         if self.swap_every is not None and self.environment != "catch":
             raise ValueError("swap_every is for environment=catch.")
 

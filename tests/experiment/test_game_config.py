@@ -22,7 +22,10 @@ from pohp_neurd.experiment import game_config, game_schedules
         ({"play": "live"}, "live play trains policy=neural with update=sampled, but policy is tabular"),
         ({"hidden_layers": ()}, "hidden_layers must be sizes of at least 1"),
         ({"average_forgetting": 2.0}, r"average_forgetting must lie in \[0, 1\]"),
-        ({"step_size": 1e300}, r"step_size must be at most 3.4e\+38, as single precision is, but is 1e\+300"),
+        (
+            {"step_size": 1e300},
+            r"step_size must be at most 3.4e\+38, as single precision goes, but is 1e\+300",
+        ),
         ({"exploration_decay": 1e300}, "exploration_decay must be at most"),
         ({"game": ""}, "game must be the name of an OpenSpiel game, but is empty"),
     ],

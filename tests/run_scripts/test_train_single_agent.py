@@ -41,7 +41,7 @@ def test_it_trains_and_resumes(call, tmp_path):
         (["--learning_rate=fast"], "learning_rate must be numbers with commas between them, but is 'fast'."),
         (["--seeds=many"], "flag --seeds=many: must be a whole number"),
         (["--sseeds=1"], "Unknown command line flag 'sseeds'"),
-        (["--horizon=0"], "horizon must be at least 1, or None, but is 0."),
+        (["--horizon=0"], "horizon must be at least 1, but is 0."),
         (["--cores=0"], "cores must be between 1 and"),
         (["--resume"], "there is no run to resume in"),
     ],
