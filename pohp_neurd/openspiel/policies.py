@@ -9,7 +9,7 @@ import pyspiel
 from jaxtyping import Float
 from open_spiel.python import policy as openspiel_policy
 
-from pohp_neurd import exact, types
+from pohp_neurd import checks, exact, types
 from pohp_neurd import policy as policies
 from pohp_neurd import tree as trees
 from pohp_neurd.openspiel import compile as compiling
@@ -27,6 +27,7 @@ class TablePolicy(openspiel_policy.Policy):
     def __init__(self, tree: trees.Tree, table: Any) -> None:
         # Two-argument super() of a bare name: see OpenSpiel's copying of agents, which reads locals.
         openspiel_policy.Policy.__init__(self, compiling.game_of(tree), list(range(tree.num_agents)))
+        checks.shape("table", table, tree.legal.shape)
         exact.check_policy(table, tree)
         self._table = _float64(table)
         self._legal = tree.legal

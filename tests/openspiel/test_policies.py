@@ -130,6 +130,7 @@ def test_tables_that_are_none(leduc, table):
         (np.full_like(table, np.nan), "holds a number that is not finite"),
         (np.zeros_like(table), "does not sum to 1"),
         (table[:-1], "must have the shape"),
+        (table[None], "must have the shape"),
     ):
         with pytest.raises(ValueError, match=sentence):
             openspiel.TablePolicy(leduc, wrong)

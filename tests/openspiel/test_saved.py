@@ -117,7 +117,5 @@ def test_descriptions_that_are_none(tmp_path, table, text):
 
 def test_a_table_of_another_game(tmp_path, table):
     keep(tmp_path, "leduc_poker", table)
-    with pytest.raises(
-        ValueError, match=r"must have the shape \(936, 3\) of leduc_poker\(\), but has \(12, 2\)"
-    ):
+    with pytest.raises(ValueError, match=r"table must have the shape \(936, 3\), but has \(12, 2\)"):
         saved.openspiel_policy(saved.load(tmp_path))
