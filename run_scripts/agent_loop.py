@@ -52,7 +52,7 @@ def main(_: list[str]) -> None:
         sys.exit(2)
     env = rl_environment.Environment(game)
     env.seed(_SEED.value)
-    joint = openspiel.JointPolicy(game, agents)
+    joint = openspiel.JointPolicy(game, agents, use_observation=False)
     every = max(1, _EPISODES.value // _REPORTS.value)
     for episode in tqdm.tqdm(range(1, _EPISODES.value + 1), disable=None, leave=False):
         time_step = env.reset()
