@@ -83,7 +83,7 @@ def main(_: list[str]) -> None:
     ]
     env = rl_environment.Environment(game)
     env.seed(config.seed)
-    joint = openspiel.JointPolicy(game, agents)
+    joint = openspiel.JointPolicy(game, agents, use_observation=False)
     every = max(1, config.episodes // config.reports)
     kept = (
         files.locked(config.checkpoint_dir, what="loop")

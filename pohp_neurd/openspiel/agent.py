@@ -265,7 +265,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         return self._settings.info_state_size
 
     def met(self, info_states: Any) -> np.ndarray:
-        """Which information states a table has rows for, bool [S]; a network has met none and knows all."""
+        """Which information states the model has an answer of its own for, bool [S]: a network for all."""
         if not self._is_table:
             return np.ones(len(info_states), bool)
         states = np.asarray(info_states, np.float32)
