@@ -177,3 +177,29 @@ def test_a_rare_outcome_of_chance_is_drawn_as_rarely_as_it_should():
     rare = np.flatnonzero(kept < 1)
     assert len(rare) == 1
     assert kept[rare[0]] == pytest.approx(2e-9, abs=2.0**-48)
+
+
+def test_second_halves_of_two_decisions_are_independent(monkeypatch):
+    """20,000 episodes at the threshold 1/4 + 2⁻²⁵ twice: each pair of places comes a quarter of the time."""
+
+    def describe(node):
+        if len(node) < 2:
+            return tree_builder.Node(0, [0.0], information_state=node, actions=(0, 1))
+        return tree_builder.Node(tree.TERMINAL, [0.0])
+
+    grown = tree_builder.grow(
+        "", describe, lambda node, action: node + str(action), num_agents=1, num_actions=2
+    )
+    board, digits, number = rollout.board(grown), draws.digits, 20_000
+    edge = 2**22
+
+    def at_the_edge(key, shape):
+        return digits(key, shape) if len(shape) == 1 else jnp.full(shape, edge)
+
+    monkeypatch.setattr(draws, "digits", at_the_edge)
+    table = jnp.tile(jnp.array([[0.25 + 2**-25, 0.75 - 2**-25]], jnp.float32), (3, 1))
+    place = np.asarray(
+        jax.jit(lambda key: rollout.play(board, table, number, key=key).place)(jax.random.key(0))
+    )
+    shares = np.bincount(2 * place[0] + place[1], minlength=4) / number
+    assert np.all(np.abs(shares - 0.25) < 5 * np.sqrt(3 / 16 / number))

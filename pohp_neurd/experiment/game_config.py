@@ -210,9 +210,8 @@ def between(config: Config) -> int:
 def _check_that_it_learns(config: Config) -> None:
     """Raises where a schedule or the magnet leaves a run no way to move."""
     total, start = updates(config), config.decay_start or 1
-    # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond
-    # these bounds to no more than the first. At a magnet's strength τ a logit moves by 1 / τ of its
-    # direction at most.
+    # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond these
+    # bounds to no more than the first. A magnet of strength τ lets a logit move by 1 / τ of its direction.
     bounds = {"cooling": (total, "updates of the run"), "step_size_decay": (start, "updates of decay_start")}
     bounds["magnet_strength"] = bounds["cooling"]
     for name, (bound, what) in bounds.items():
