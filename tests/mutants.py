@@ -266,11 +266,11 @@ MUTANTS = (
     Mutant("best responses may play illegal actions", "pohp_neurd/evaluation.py",
            "jnp.max(values, axis=1), illegal=-jnp.inf)",
            "jnp.max(values, axis=1), illegal=0.0)",
-           "test_exact.py openspiel/test_nash_conv.py"),
+           "test_wide_levels.py"),
     Mutant("sequence form: padding counts", "pohp_neurd/sequence_form.py",
            "coefficient=np.where(inside, coefficient[entries], 0.0),",
            "coefficient=coefficient[entries],",
-           "openspiel/test_nash_conv.py::test_known_values_of_the_uniform_policy test_exact.py"),
+           "openspiel/test_nash_conv.py::test_known_values_of_the_uniform_policy"),
     Mutant("sequence form: chance forgotten", "pohp_neurd/sequence_form.py",
            "coefficients = tree.rewards[rows, agent] * chance[rows]",
            "coefficients = tree.rewards[rows, agent]",
@@ -278,7 +278,7 @@ MUTANTS = (
     Mutant("recall: one's own action forgotten", "pohp_neurd/sequence_form.py",
            "identity = (earlier + 1) * (tree.num_actions + 1) + action[rows] + 1",
            "identity = (earlier + 1) * (tree.num_actions + 1)",
-           "test_exact.py::test_best_response_to_a_repeated_game_without_information_states test_exact.py"),
+           "test_forgetful_states.py"),
     Mutant("expected CIX without its cap", "pohp_neurd/exact.py",
            "beta = np.minimum(1.0, table + (exploration if learner == \"neurd_cix\" else 0.0))",
            "beta = table + (exploration if learner == \"neurd_cix\" else 0.0)",
@@ -571,8 +571,8 @@ def _verdict(folder: pathlib.Path, names: list[str]) -> Verdict:
     return Verdict(BROKEN, textwrap.shorten(run.output[-400:], 200))
 
 
-def judge(mutant: Mutant, folder: pathlib.Path) -> Verdict:
-    """The verdict on one mutant, in a copy that is afterwards what it was."""
+def judge(mutant: Mutant, folder: pathlib.Path, *, narrow: bool = False) -> Verdict:
+    """The verdict on one mutant, in a copy that is afterwards what it was; `narrow` as the flag says."""
     path = folder / mutant.file
     original = path.read_text(encoding="utf-8")
     count = original.count(mutant.old)
@@ -588,7 +588,7 @@ def judge(mutant: Mutant, folder: pathlib.Path) -> Verdict:
         ]
         others = [name for name in others if name not in files]
         # What should notice; then the files that it is in, and the changed file's examples; then all others.
-        stages = [named, [*(files if files != named else []), mutant.file], others]
+        stages = [named, [*(files if files != sorted(named) else []), mutant.file], [] if narrow else others]
         found = Verdict(SURVIVED, "")
         for names in filter(None, stages):
             found = _verdict(folder, names)
@@ -645,6 +645,9 @@ def main() -> int:
         help="rows, as they are found",
     )
     parser.add_argument("--fresh", action="store_true", help="judge again what has a row already")
+    parser.add_argument(
+        "--narrow", action="store_true", help="run the named tests and their files, not their folders"
+    )
     parser.add_argument("--workers", type=int, choices=(1, 2), default=1)
     parser.add_argument(
         "--table", action="store_true", help="print the table of docs/testing.md, and judge nothing"
@@ -689,7 +692,7 @@ def main() -> int:
         def one(mutant: Mutant) -> Verdict:
             folder = copies.get()
             try:
-                found = judge(mutant, folder)
+                found = judge(mutant, folder, narrow=flags.narrow)
             finally:
                 copies.put(folder)
             row = dict(zip(_COLUMNS, (mutant.name, mutant.file, digests[mutant.name], *found), strict=True))
