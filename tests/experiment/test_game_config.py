@@ -57,10 +57,10 @@ def test_a_pull_that_overshoots_is_refused():
     config = game_config.resolved(
         game_config.Config(policy="neural", optimizer="sgd", step_size=0.5, magnet_strength=1.0), "compiled"
     )
-    assert game_config.magnet(config, 3.9) is not None
+    assert game_schedules.magnet(config, 3.9) is not None
     with pytest.raises(ValueError, match="2, or the pull overshoots, but is 2"):
-        game_config.magnet(config, 4.0)
-    assert game_config.magnet(dataclasses.replace(config, optimizer="adam"), 4.0) is not None
+        game_schedules.magnet(config, 4.0)
+    assert game_schedules.magnet(dataclasses.replace(config, optimizer="adam"), 4.0) is not None
 
 
 @pytest.mark.parametrize("kind", game_config.DEFAULTS)
