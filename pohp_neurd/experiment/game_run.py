@@ -22,7 +22,6 @@ from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.openspiel import saved
 
 COLUMNS = ("updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average")
-LIVE_COLUMNS = (*COLUMNS, "return_against_uniform", "mean_return", "half_width")
 _PATIENCE = 0.5  # seconds between two looks at the clock, the signals and the bar
 
 
@@ -92,7 +91,7 @@ class _Progress:
     ) -> None:
         self._config, self._trainer, self._folder = config, trainer, folder
         self._rows, self._events, self._asked = rows, events, asked
-        self._columns = LIVE_COLUMNS if config.play == "live" else COLUMNS
+        self._columns = (*COLUMNS, *trainer.columns)
         self._batch = config.batch_size or 1
         self._total = game_config.updates(config)
         self._between = max(1, (config.eval_every or 1) // self._batch)
