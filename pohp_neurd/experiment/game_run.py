@@ -23,7 +23,6 @@ from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.openspiel import saved
 
 COLUMNS = ("updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average")
-LIVE_COLUMNS = (*COLUMNS, "return_against_uniform", "mean_return", "half_width")
 _PATIENCE = 0.5  # seconds between two looks at the clock, the signals and the bar
 
 
@@ -74,7 +73,8 @@ def _restored(
     for sentence in restored.damaged:
         print(f"Passed over a damaged checkpoint: {sentence}", file=sys.stderr)
     # A run that was stopped before its first evaluation has a checkpoint, but no rows.
-    known = read_rows(folder.metrics, _columns(config)) if folder.metrics.exists() else []
+    columns = (*COLUMNS, *trainer.columns)
+    known = read_rows(folder.metrics, columns) if folder.metrics.exists() else []
     rows = [row for row in known if row["updates"] <= restored.step]
     total, between = game_config.updates(config), game_config.between(config)
     due = [update for update in range(1, restored.step + 1) if update % between == 0 or update == total]
@@ -84,10 +84,6 @@ def _restored(
 
 
 _NAMES = {"spg": "SPG", "neurd": "NeuRD", "neurd_cix": "NeuRD-CIX"}
-
-
-def _columns(config: game_config.Config) -> tuple[str, ...]:
-    return LIVE_COLUMNS if config.play == "live" else COLUMNS
 
 
 def read_rows(path: records.Path, columns: Sequence[str] = COLUMNS) -> list[dict[str, Any]]:
@@ -109,7 +105,7 @@ class _Progress:
     ) -> None:
         self._config, self._trainer, self._folder = config, trainer, folder
         self._rows, self._events, self._asked = rows, events, asked
-        self._columns = _columns(config)
+        self._columns = (*COLUMNS, *trainer.columns)
         self._run = folder.digest
         self._batch = config.batch_size or 1
         self._total = game_config.updates(config)

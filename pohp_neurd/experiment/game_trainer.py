@@ -41,6 +41,12 @@ class Trainer(NamedTuple):
     """The policies, apart from the training."""
     diverged: Callable[[Any], int | None]
     """The first update after which the learner's state was not finite; None if there is none."""
+    columns: tuple[str, ...] = ()
+    """What `evaluate` finds beside NashConv."""
+
+
+AGAINST_UNIFORM = ("return_against_uniform", "half_width")
+ALONE = ("mean_return", "half_width")
 
 
 class Counted(NamedTuple):
@@ -192,6 +198,8 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
 def live_trainer(config: game_config.Config) -> Trainer:
     """Self-play on live states, judged by play against the uniform policy, or alone by its own returns."""
     world = live_game.live_game(config.game)
+    alone = world.num_seats == 1
+    columns = ALONE if alone else AGAINST_UNIFORM
     settings = live.Config(
         batch_episodes=config.batch_size or 1,
         torso=config.hidden_layers,
@@ -224,11 +232,9 @@ def live_trainer(config: game_config.Config) -> Trainer:
 
     def evaluate(state: live.State) -> dict[str, float]:
         mine = live.network(trainer, state)
-        alone = trainer.world.num_seats == 1
         at_table = [mine] if alone else [mine, None]
         found = matches.play(trainer.world, at_table, _MATCH_EPISODES, seed=int(state.learner.updates))
-        name = "mean_return" if alone else "return_against_uniform"
-        return {name: found.mean, "half_width": found.mean - found.low}
+        return dict(zip(columns, (found.mean, found.mean - found.low), strict=True))
 
     def diverged(state: live.State) -> int | None:
         return None if checks.all_finite(state.learner) else int(state.learner.updates) - 1
@@ -243,7 +249,9 @@ def live_trainer(config: game_config.Config) -> Trainer:
         # Live play keeps no average: both are the current network.
         return saved.Saved(_about(config, len(networks)), networks, networks)
 
-    return Trainer(functools.partial(live.init, trainer), advance, counts, evaluate, export, diverged)
+    return Trainer(
+        functools.partial(live.init, trainer), advance, counts, evaluate, export, diverged, columns
+    )
 
 
 def _about(config: game_config.Config, num_networks: int) -> saved.About:

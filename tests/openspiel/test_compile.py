@@ -213,6 +213,7 @@ def test_games_far_too_large_are_not_walked(name, monkeypatch):
         pytest.param("tiny_bridge_2p", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*no information-state strings")
 def test_a_game_that_just_fits_is_never_refused(name):
     count = openspiel.compile_game(name).num_histories
     assert openspiel.compile_game(name, max_histories=count).num_histories == count

@@ -145,7 +145,7 @@ def _sparse(value: float, _: Any) -> str:
 
 
 def _draw_returns(axes: Any, done: list[float], rows: Sequence[Mapping[str, Any]]) -> None:
-    alone = rows[-1]["return_against_uniform"] == ""
+    alone = "mean_return" in rows[-1]
     means = [float(row["mean_return" if alone else "return_against_uniform"]) for row in rows]
     widths = [float(row["half_width"]) for row in rows]
     low, high = ([m + sign * w for m, w in zip(means, widths, strict=True)] for sign in (-1, 1))
