@@ -286,7 +286,7 @@ MUTANTS = (
     Mutant("single precision is not made to sum to 1", "pohp_neurd/exact.py",
            "policy = policy / jnp.sum(policy, axis=1, keepdims=True)",
            "policy = policy / 1.0",
-           "test_exact.py openspiel/test_nash_conv.py"),
+           "test_unreached_states.py"),
     Mutant("counterfactual reach the wrong way round", "pohp_neurd/beliefs.py",
            "factor = jnp.where(own[start:stop], 1.0, edge[start:stop, None])",
            "factor = jnp.where(own[start:stop], edge[start:stop, None], 1.0)",
@@ -299,7 +299,7 @@ MUTANTS = (
     Mutant("beliefs off the path are uniform", "pohp_neurd/beliefs.py",
            "jnp.where(counterfactual[state] > 0, tried, 1.0))",
            "jnp.where(counterfactual[state] > 0, 1.0, 1.0))",
-           "test_exact.py::test_unreached_states_keep_the_belief_of_an_agent_that_tries"),
+           "test_unreached_states.py"),
     # Regularisation, checkpoints, optimizer.
     Mutant("a threshold on one side only", "pohp_neurd/regularisation.py",
            "((position <= -threshold) & (direction < 0))",
