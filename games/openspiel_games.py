@@ -1,8 +1,9 @@
 """Catch and cart pole as OpenSpiel games: `python_pohp_catch` and `python_pohp_cart_pole`.
 
 The rules are those of `catch` and `cart_pole`; here they get OpenSpiel's shell. Importing the module
-registers both. The daimon's draws are chance nodes: one for each ball, four of `bins` values each for a
-cart's start. Games end after `horizon` decisions, cart pole also at a fall.
+registers both, which `openspiel.load_game` does when it is asked for one of them. The daimon's draws are
+chance nodes: one for each ball, four of `bins` values each for a cart's start. Games end after `horizon`
+decisions, cart pole also at a fall.
 
 A reward stands in `rewards()` of the next decision or terminal state, not at the chance node between, so
 that it is counted once both by those who sum over all states and by those who skip chance nodes, as
@@ -77,10 +78,15 @@ class _SoloGame(pyspiel.Game):
     def make_py_observer(
         self, iig_obs_type: pyspiel.IIGObservationType | None = None, params: dict[str, Any] | None = None
     ) -> "_Observer":
-        """The present; with perfect recall also every draw and move that led to it."""
+        """The present; with perfect recall also every draw and move that led to it.
+
+        All of it is public: an observer without public information sees nothing.
+        """
         if params:
             raise ValueError(f"these games have one observation, without parameters, but got {params}.")
-        return _Observer(self, iig_obs_type is not None and iig_obs_type.perfect_recall)
+        if iig_obs_type is None:
+            return _Observer(self)
+        return _Observer(self, iig_obs_type.perfect_recall, iig_obs_type.public_info)
 
 
 class _SoloState(pyspiel.State):
@@ -154,27 +160,33 @@ class _SoloState(pyspiel.State):
 class _Observer:
     """OpenSpiel's view of a state: the present, and with perfect recall the draws and moves before it."""
 
-    def __init__(self, game: _SoloGame, perfect_recall: bool):
-        shapes: dict[str, tuple[int, ...]] = {"observation": (game.observation_size,)}
-        if perfect_recall:
+    def __init__(self, game: _SoloGame, perfect_recall: bool = False, public_info: bool = True):
+        shapes: dict[str, tuple[int, ...]] = {}
+        if public_info:
+            shapes["observation"] = (game.observation_size,)
+        if public_info and perfect_recall:
             shapes["draws"] = (game.most_draws, game.draw_values)
             shapes["moves"] = (game.horizon, game.num_distinct_actions())
         self._perfect_recall = perfect_recall
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
         self.tensor = np.zeros(sum(sizes), np.float32)
-        parts = np.split(self.tensor, np.cumsum(sizes)[:-1])
+        parts = np.split(self.tensor, np.cumsum(sizes))[: len(sizes)]
         self.dict = {name: part.reshape(shapes[name]) for name, part in zip(shapes, parts, strict=True)}
 
     def set_from(self, state: _SoloState, player: int) -> None:
         """Fills `tensor` and its named parts from `state`."""
         self.tensor.fill(0)
-        self.dict["observation"][:] = state.observation()
-        if self._perfect_recall:
-            for name, values in (("draws", state.draws), ("moves", state.moves)):
-                self.dict[name][np.arange(len(values)), values] = 1
+        for name, part in self.dict.items():
+            if name == "observation":
+                part[:] = state.observation()
+            else:
+                values = state.draws if name == "draws" else state.moves
+                part[np.arange(len(values)), values] = 1
 
     def string_from(self, state: _SoloState, player: int) -> str:
         """The state for people; with perfect recall, what tells it from every other."""
+        if not self.dict:
+            return ""
         if not self._perfect_recall:
             return str(state)
         return f"draws {''.join(map(str, state.draws))} moves {''.join(map(str, state.moves))}"

@@ -3,13 +3,14 @@
 A checkpoint is two files. `step_000001000.npz` holds the leaves as plain numpy arrays; `step_000001000.json`
 names them in order, with shapes, dtypes and the SHA-256 of the first. Each is written under another name and
 then moved, the second last, so a checkpoint without it was never finished. A damaged checkpoint is passed
-over for the one before.
+over for the one before. It may say whose it is, and then it is not restored as another's.
 """
 
 import hashlib
 import io
 import json
 import pathlib
+import re
 import zipfile
 from typing import Any, NamedTuple
 
@@ -32,8 +33,8 @@ class Restored(NamedTuple):
     """One sentence for each newer checkpoint that had to be passed over."""
 
 
-def save(directory: files.Path, step: int, tree: Any, *, keep: int = 2) -> None:
-    """Saves `tree` as the checkpoint of `step`, then removes all but the `keep` newest ones."""
+def save(directory: files.Path, step: int, tree: Any, *, keep: int = 2, run: str | None = None) -> None:
+    """Saves `tree` as the checkpoint of `step` of `run`, then removes all but the `keep` newest ones."""
     if step < 0:
         raise ValueError(f"step must be at least 0, but is {step}.")
     if keep < 1:
@@ -59,6 +60,7 @@ def save(directory: files.Path, step: int, tree: Any, *, keep: int = 2) -> None:
         "step": step,
         "sha256": hashlib.sha256(content).hexdigest(),
         "leaves": _described(tree),
+        **({} if run is None else {"run": run}),
     }
     with files.atomic(manifest) as file:
         json.dump(about, file, indent=2)
@@ -69,25 +71,27 @@ def save(directory: files.Path, step: int, tree: Any, *, keep: int = 2) -> None:
 
 def steps(directory: files.Path) -> list[int]:
     """The steps of all finished checkpoints in `directory`, in order, damaged or not."""
-    return sorted(
-        int(path.stem.removeprefix("step_")) for path in pathlib.Path(directory).glob("step_*.json")
-    )
+    names = (path.name for path in pathlib.Path(directory).glob("step_*.json"))
+    return sorted(int(found[1]) for name in names if (found := re.fullmatch(r"step_(\d{9,})\.json", name)))
 
 
-def restore(directory: files.Path, like: Any) -> Restored | None:
+def restore(directory: files.Path, like: Any, *, run: str | None = None) -> Restored | None:
     """The newest whole checkpoint in `directory`, shaped as `like`; None where there is none at all.
 
-    A ValueError says so if all are damaged, or if the checkpoint holds another kind of tree than `like`.
+    A ValueError says so if all are damaged, if the checkpoint holds another kind of tree than `like`, or if
+    it says that it is of another run than `run`.
     """
     folder = pathlib.Path(directory)
     damaged: list[str] = []
     found = sorted(steps(folder), reverse=True)
     for step in found:
         try:
-            leaves = _read(folder, step)
+            leaves, owner = _read(folder, step)
         except _Damaged as error:
             damaged.append(str(error))
             continue
+        if None not in (run, owner) and run != owner:
+            raise ValueError(f"checkpoint {step} in {folder} is of another run, with another configuration.")
         return Restored(step, _rebuild(folder, step, leaves, like), tuple(damaged))
     if found:
         raise ValueError(f"no checkpoint in {folder} is whole: {' '.join(damaged)}")
@@ -115,12 +119,14 @@ class _Damaged(Exception):
     """A checkpoint that cannot be trusted; the message names it and says why."""
 
 
-def _read(folder: pathlib.Path, step: int) -> list[tuple[dict[str, Any], np.ndarray]]:
+def _read(folder: pathlib.Path, step: int) -> tuple[list[tuple[dict[str, Any], np.ndarray]], str | None]:
+    """The leaves as they are described and as they are, and the run they say they are of."""
     arrays, manifest = _files(folder, step)
     try:
         about = json.loads(manifest.read_text(encoding="utf-8"))
-        checksum, described = about["sha256"], about["leaves"]
-    except (OSError, ValueError, KeyError, TypeError):
+        checksum, run = about["sha256"], about.get("run")
+        described = [{name: leaf[name] for name in ("name", "shape", "dtype")} for leaf in about["leaves"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise _Damaged(f"{manifest.name} cannot be read.") from None
     try:
         content = arrays.read_bytes()
@@ -130,8 +136,8 @@ def _read(folder: pathlib.Path, step: int) -> list[tuple[dict[str, Any], np.ndar
         raise _Damaged(f"{arrays.name} does not match its checksum.")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            return list(zip(described, [file[name] for name in sorted(file.files)], strict=True))
-    except (ValueError, zipfile.BadZipFile):
+            return list(zip(described, [file[name] for name in sorted(file.files)], strict=True)), run
+    except (ValueError, AttributeError, zipfile.BadZipFile):  # an array alone has no files
         raise _Damaged(f"{arrays.name} is not what {manifest.name} describes.") from None
 
 

@@ -1,18 +1,66 @@
-"""Checks of what users hand in: one sentence that says what was wrong and what would be right.
+"""Checks of what users hand in, and of what training makes of it: one sentence says what is wrong.
 
 Values are checked where they are known; inside `jax.jit` they are not, and shapes still are. So each
-check is free in compiled code, and every public entry can afford it.
+check is free in compiled code, and every public entry can afford it. JAX is not loaded for it, which takes
+seconds: a wrong flag is told of before that.
 """
 
+import decimal
+import sys
 from typing import Any
 
-import jax
 import numpy as np
+
+
+class Diverged(FloatingPointError):
+    """Training that has left the finite numbers: `what` is not finite any more, `after` some moment.
+
+    `checkpoint` is what there is to say of the newest one before, where checkpoints are kept.
+    """
+
+    def __init__(self, what: str, *, after: str, remedy: str, checkpoint: str = "") -> None:
+        event = f"Training diverged: {what} was not finite after {after}"
+        self.without_checkpoint = f"{event}. Try a smaller {remedy}."
+        """What is said where checkpoints are not kept."""
+        super().__init__(
+            f"{event}; {checkpoint}. Try a smaller {remedy}." if checkpoint else self.without_checkpoint
+        )
+
+
+def all_finite(tree: Any) -> Any:
+    """Whether every number in a pytree is finite, traced or not.
+
+    To be asked of parameters and optimizer together: a second moment of infinity, from one gradient above
+    1.8e19 in float32, leaves its parameter finite, and where it is for ever.
+    """
+    import jax
+    from jax import numpy as jnp
+
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
 def known(value: Any) -> np.ndarray | None:
     """`value` as a numpy array, or None where it is being traced and has no value yet."""
-    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
+    core = sys.modules.get("jax.core")  # where JAX is not loaded, nothing is traced
+    return None if core is not None and isinstance(value, core.Tracer) else np.asarray(value)
+
+
+def whole(value: Any) -> int:
+    """The whole number that `value` is or writes, as 20000000 or 2e7; a ValueError if it is none.
+
+    >>> whole("2e7"), whole(3.0)
+    (20000000, 3)
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        number = decimal.Decimal(str(value))
+        # An exponent without bounds would make a number that no memory holds.
+        if number.is_finite() and number.adjusted() < 30 and number == number.to_integral_value():
+            return int(number)
+    except decimal.InvalidOperation:
+        pass
+    raise ValueError(f"must be a whole number, such as 20000000 or 2e7, but is {value!r}.")
 
 
 def in_unit_interval(name: str, value: Any) -> None:
@@ -23,17 +71,33 @@ def in_unit_interval(name: str, value: Any) -> None:
 
 
 def non_negative(name: str, value: Any) -> None:
-    """Raises unless every entry of `value` is a finite number that is at least 0."""
+    """Raises unless every entry of `value` is a number of at least 0 that is finite in single precision."""
     array = known(value)
     if array is not None and not np.all((array >= 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be a finite number of at least 0, but is {_shown(array)}.")
+    _check_single(name, array)
 
 
 def positive(name: str, value: Any) -> None:
-    """Raises unless every entry of `value` is a finite number above 0."""
+    """Raises unless every entry of `value` is a number above 0 that is finite in single precision."""
     array = known(value)
     if array is not None and not np.all((array > 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be a finite number above 0, but is {_shown(array)}.")
+    _check_single(name, array)
+
+
+def _check_single(name: str, array: np.ndarray | None) -> None:
+    """Raises where a number is infinite to a learner, which computes in single precision."""
+    if array is not None and not np.all(array <= np.finfo(np.float32).max):
+        raise ValueError(f"{name} must be at most 3.4e+38, as single precision goes, but is {_shown(array)}.")
+
+
+def count(name: str, value: int) -> None:
+    """Raises unless `value` is at least 1 and fits into the 32 bits that updates and steps are counted in."""
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, but is {value}.")
+    if value >= 2**31:
+        raise ValueError(f"{name} must be at most 2147483647, but is {value}.")
 
 
 def seed(name: str, value: int) -> None:

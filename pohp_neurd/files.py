@@ -1,6 +1,7 @@
-"""Files that are whole or absent: written beside their place and moved there."""
+"""Files that are whole or absent: written beside their place and moved there; and locks on folders."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
 from collections.abc import Iterator
@@ -33,3 +34,62 @@ def atomic(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
     finally:
         with contextlib.suppress(OSError):  # it is not there, or nothing more can be done
             os.remove(partial)
+
+
+LOCK = "lock"
+"""The file in a folder that says who is at work there."""
+
+
+@contextlib.contextmanager
+def locked(folder: Path, *, what: str) -> Iterator[None]:
+    """The folder, made if it must be, for this process alone; a ValueError if another one has it.
+
+    The lock goes with the process, however it ends: a file that is left behind locks nothing.
+    """
+    path = pathlib.Path(folder) / LOCK
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = _opened(path)
+        while not _is_at(path, lock):  # who held it until now has removed it
+            lock.close()
+            lock = _opened(path)
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be written: {error.strerror}.") from None
+    except _Taken as taken:
+        raise ValueError(
+            f"another {what} is at work in {folder} (process {taken}): wait for its end, or choose another "
+            "folder."
+        ) from None
+    with lock:
+        try:
+            yield
+        finally:
+            if _is_at(path, lock):
+                path.unlink()
+
+
+class _Taken(Exception):
+    """Another process has the lock; the message is its number."""
+
+
+def _opened(path: pathlib.Path) -> IO[str]:
+    """The lock file, locked, with this process's number in it."""
+    with contextlib.ExitStack() as stack:
+        lock = stack.enter_context(open(path, "a+", encoding="utf-8"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise _Taken(lock.read().strip()) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        stack.pop_all()
+        return lock
+
+
+def _is_at(path: pathlib.Path, file: IO[str]) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False

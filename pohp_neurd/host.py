@@ -110,6 +110,9 @@ class DmEnv:
         return _arrival(observation, self._reward(float(moment.reward)), continuation)
 
 
+_LOOK_EVERY = 1_000
+
+
 class Played(NamedTuple):
     """What is left of a training on the host."""
 
@@ -129,12 +132,15 @@ def train(
     seed: int = 0,
     torso: Sequence[int] = neural.PAPER_TORSO,
 ) -> Played:
-    """The paper's agent, acting and learning for `num_steps` steps in `environment`."""
+    """The paper's agent, acting and learning for `num_steps` steps in `environment`.
+
+    Raises `checks.Diverged` if its parameters or its optimizer leave the finite numbers.
+    """
     checks.in_unit_interval("exploration", exploration)
     model = neural.network(environment.observation_size, environment.num_actions, torso=torso, critic=True)
     body = actor_critic.dense(
         model,
-        learners.rule(options.learner, exploration),
+        learners.rule(options.learner, lifetimes.exploration_over_time(exploration, options)),
         actor_critic.Adam(learning_rate, options.decay, options.epsilon),
         common_mode=options.common_mode,
         critic_cost=options.critic_cost,
@@ -152,7 +158,7 @@ def train(
         state, action = agent.act(state, moment, key=lifetimes.step_keys(key, state.time)[0])
         return agent.learn(state)[0], action
 
-    compiled = jax.jit(step, donate_argnums=0)
+    compiled, finite = jax.jit(step, donate_argnums=0), jax.jit(checks.all_finite)
     arrival = environment.reset()
     state = jax.jit(agent.init)(moment(arrival), key=lifetimes.birth_keys(key)[0])
     rewards, actions = np.zeros(num_steps, np.float32), np.zeros(num_steps, np.int32)
@@ -161,6 +167,11 @@ def train(
         actions[index] = action
         arrival = environment.step(int(action))
         rewards[index] = arrival.reward
+        # Not at every step: a look at all parameters takes as long as a step.
+        if ((index + 1) % _LOOK_EVERY == 0 or index + 1 == num_steps) and not finite(state.body):
+            raise checks.Diverged(
+                "a parameter or the optimizer's state", after=f"{index + 1:,} steps", remedy="learning_rate"
+            )
     return Played(state, rewards, actions)
 
 

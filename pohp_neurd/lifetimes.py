@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import actor_critic, checks, learners, neural, online, process, types
 
@@ -32,7 +32,7 @@ def paper_agent(
     """
     checks.in_unit_interval("exploration", exploration)
     spec = world.spec
-    rule = learners.rule(options.learner, _schedule(exploration, options))
+    rule = learners.rule(options.learner, exploration_over_time(exploration, options))
     adam = actor_critic.Adam(learning_rate, options.decay, options.epsilon)
     if is_sparse(world, options):
         body = actor_critic.sparse(
@@ -52,7 +52,8 @@ def paper_agent(
     return online.agent(body, options)
 
 
-def _schedule(exploration: types.Scalar, options: online.Options) -> types.Schedule:
+def exploration_over_time(exploration: types.Scalar, options: online.Options) -> types.Schedule:
+    """The exploration at every update: constant, or decaying as the options say."""
     if not options.exploration_decay:
         return lambda count: exploration
     return learners.decaying(exploration, power=options.exploration_decay, start=float(options.decay_start))
@@ -86,6 +87,8 @@ class Totals(NamedTuple):
     """Lives that ended: 0 in a continuing world."""
     entropy: Float[Array, ""]
     squared_error: Float[Array, ""]
+    diverged: Bool[Array, ""]
+    """Whether a parameter or the optimizer's state is not finite after them."""
 
 
 def birth_keys(key: types.Key) -> types.Key:
@@ -132,11 +135,13 @@ def live(
         if world.spec.horizon is not None:
             fresh = world.initial(key=keys[2])
             arrived = jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, arrived)
-        totals = Totals(reward, ended.astype(jnp.int32), info.entropy, info.critic_error**2)
+        unknown = jnp.zeros((), bool)  # a look at all parameters at every step would take as long as the step
+        totals = Totals(reward, ended.astype(jnp.int32), info.entropy, info.critic_error**2, unknown)
         return Life(state, arrived, reward, continuation), totals
 
     life, totals = jax.lax.scan(step, life, keys)
-    return life, jax.tree.map(lambda each: jnp.sum(each), totals)
+    totals = jax.tree.map(lambda each: jnp.sum(each), totals)
+    return life, totals._replace(diverged=~checks.all_finite(life.agent.body))
 
 
 class Runs(NamedTuple):

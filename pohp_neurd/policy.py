@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import types
+from pohp_neurd import draws, types
 
 
 class Output(NamedTuple):
@@ -86,14 +86,10 @@ def log_probabilities(logits: types.Logits, legal: types.Mask) -> Float[Array, "
 def sample(probabilities: types.Probabilities, *, key: types.Key) -> Int[Array, ""]:
     """An action drawn from `probabilities`; never one of probability zero.
 
-    Inverse of the cumulative distribution: one uniform number whatever the number of actions.
+    By the inverse of the cumulative distribution: one uniform number whatever the number of actions.
     """
-    probabilities = jnp.asarray(probabilities)
-    cumulative = jnp.cumsum(probabilities)
-    threshold = jax.random.uniform(key, dtype=probabilities.dtype) * cumulative[-1]
-    # Rounding can lift the threshold to the total, above every entry: then the last possible action.
-    beyond = cumulative > jnp.minimum(threshold, jnp.nextafter(cumulative[-1], 0.0))
-    return jnp.argmax(beyond).astype(jnp.int32)
+    passed = draws.reached(draws.thresholds(probabilities), draws.uniform(key))
+    return jnp.sum(passed).astype(jnp.int32)
 
 
 def entropy(logits: types.Logits, legal: types.Mask) -> Float[Array, ""]:

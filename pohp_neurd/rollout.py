@@ -7,6 +7,7 @@ together, from random numbers that are drawn in one pass. Consecutive moves of c
 import dataclasses
 import functools
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -15,10 +16,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import trajectory, types
+from pohp_neurd import draws, trajectory, types
 from pohp_neurd import tree as trees
-
-_NEVER = 2.0  # a threshold above every uniform number
 
 
 @functools.partial(
@@ -52,7 +51,7 @@ class Board:
     """After arrival at a history, its replies `reply[first : first + count]` are drawn from: itself alone
     where an agent is to act or the game is over, all ways through chance where it is chance's turn."""
     reply: Int[Array, "R"]
-    alias_threshold: Float[Array, "R"] | None
+    alias_threshold: draws.Fixed | None
     """Walker's tables; None where all chance is uniform."""
     alias: Int[Array, "R"] | None
     chance_after: tuple[bool, ...]
@@ -85,7 +84,7 @@ def board(tree: trees.Tree) -> Board:
         reply_first=_whole(replies.first),
         reply_count=_whole(replies.number),
         reply=_whole(replies.row),
-        alias_threshold=None if uniform else jnp.asarray(replies.threshold, jnp.float32),
+        alias_threshold=None if uniform else draws.fixed(replies.threshold),
         alias=None if uniform else _whole(replies.alias),
         chance_after=tuple(chance_after),
         rewards_on_the_way=bool(np.any(returns[~terminal])),
@@ -104,17 +103,19 @@ class Episodes(NamedTuple):
 
 def play(board: Board, probabilities: Float[Array, "S A"], num_episodes: int, *, key: types.Key) -> Episodes:
     """`num_episodes` independent episodes in which all agents act by the table `probabilities`."""
-    thresholds, bits = _thresholds(board, probabilities)
-    uniform = iter(_uniform(key, (1 + len(board.chance_after) + sum(board.chance_after), num_episodes)))
-    row = _reply(board, jnp.zeros(num_episodes, jnp.int32), next(uniform))
+    thresholds = _thresholds(board, probabilities)
+    key, finer_key, chance_key = jax.random.split(key, 3)
+    draws_each = 1 + len(board.chance_after) + sum(board.chance_after)
+    digits = iter(draws.digits(key, (draws_each, num_episodes)))
+    row = _reply(board, jnp.zeros(num_episodes, jnp.int32), next(digits), key=chance_key)
     rows, places = [], []
-    for chance in board.chance_after:
-        place = _search(thresholds, board.state[row], next(uniform), bits)
+    for step, chance in enumerate(board.chance_after):
+        place = _search(thresholds, board.state[row], next(digits), key=jax.random.fold_in(finer_key, step))
         rows.append(row)
         places.append(place)
         row = board.first[row] + place
         if chance:
-            row = _reply(board, row, next(uniform))
+            row = _reply(board, row, next(digits), key=jax.random.fold_in(chance_key, step))
     return Episodes(jnp.stack(rows), jnp.stack(places), row)
 
 
@@ -158,49 +159,66 @@ def _whole(values: np.ndarray) -> Int[Array, "..."]:
     return jnp.asarray(values, jnp.int32)
 
 
-def _uniform(key: types.Key, shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """Uniform numbers in [0, 1), multiples of 2⁻²⁴."""
-    return (jax.random.bits(key, shape, jnp.uint32) >> 8).astype(jnp.float32) * np.float32(2**-24)
+def _thresholds(board: Board, probabilities: Float[Array, "S A"]) -> draws.Fixed:
+    """Thresholds [S1, M] over legal places, padded for a binary search with some that nothing reaches.
 
-
-def _thresholds(board: Board, probabilities: Float[Array, "S A"]) -> tuple[Float[Array, "S1 M"], int]:
-    """Cumulative probabilities over legal places, padded for a binary search of so many steps.
-
-    From the last action of positive probability on they are out of reach, so that rounding can never
-    lead to an action of probability zero; at the state after the end all are.
+    At the state after the end only the first place is left.
     """
     width = board.action_of.shape[1]
-    bits = (width - 1).bit_length()
     in_places = jnp.take_along_axis(probabilities, board.action_of[:-1], axis=1)
     legal = jnp.arange(width)[None] < jnp.sum(board.place_of < width, axis=1)[:, None]
-    cumulative = jnp.cumsum(jnp.where(legal, in_places, 0.0), axis=1)
-    cumulative = jnp.where(cumulative < cumulative[:, -1:], cumulative, _NEVER).astype(jnp.float32)
-    return jnp.pad(cumulative, ((0, 1), (0, 2**bits - width)), constant_values=_NEVER), bits
+    found = draws.thresholds(jnp.where(legal, in_places, 0.0))
+    more = ((0, 1), (0, 2 ** (width - 1).bit_length() - width))
+    return draws.Fixed(*(jnp.pad(part, more, constant_values=draws.ONE) for part in found))
 
 
 def _search(
-    thresholds: Float[Array, "S1 M"], state: Int[Array, "B"], uniform: Float[Array, "B"], bits: int
+    thresholds: draws.Fixed, state: Int[Array, "B"], high: Int[Array, "B"], *, key: types.Key
 ) -> Int[Array, "B"]:
-    """The place of the first threshold above the uniform number."""
-    flat, start = thresholds.reshape(-1), state * thresholds.shape[1]
-    place = jnp.zeros(state.shape, jnp.int32)
-    for bit in reversed(range(bits)):
-        probe = place + 2**bit
-        place = jnp.where(uniform >= flat[start + probe - 1], probe, place)
-    return place
+    """The place of the first threshold above a uniform number, whose first half is `high`.
+
+    The second half matters only where the first is equal to that of a threshold: one draw in some millions.
+    It is drawn from `key` when that happens to any episode, and else not at all.
+    """
+    width = thresholds.high.shape[1]
+    first, second = (part.reshape(-1) for part in thresholds)
+    start = state * width
+
+    def search(reached: Callable[[Array], Array]) -> Int[Array, "B"]:
+        place = jnp.zeros(state.shape, jnp.int32)
+        for bit in reversed(range((width - 1).bit_length())):
+            probe = place + 2**bit
+            place = jnp.where(reached(start + probe - 1), probe, place)
+        return place
+
+    equal = [jnp.zeros(state.shape, bool)]
+
+    def quick(at: Array) -> Array:
+        equal.append(first[at] == high)
+        return first[at] <= high
+
+    def exact() -> Int[Array, "B"]:
+        number = draws.Fixed(high, draws.digits(key, high.shape))
+        return search(lambda at: draws.reached(draws.Fixed(first[at], second[at]), number))
+
+    place = search(quick)
+    return jax.lax.cond(jnp.any(jnp.stack(equal)), exact, lambda: place)
 
 
-def _reply(board: Board, row: Int[Array, "B"], uniform: Float[Array, "B"]) -> Int[Array, "B"]:
-    """Where chance leads from `row`; `row` itself where it is not chance's turn."""
+def _reply(board: Board, row: Int[Array, "B"], digits: Int[Array, "B"], *, key: types.Key) -> Int[Array, "B"]:
+    """Where chance leads from `row`; `row` itself where it is not chance's turn.
+
+    Among k replies each column is drawn as often as the next, to k · 2⁻²⁴ of that.
+    """
     count = board.reply_count[row]
-    scaled = uniform * count.astype(jnp.float32)
+    scaled = digits.astype(jnp.float32) * np.float32(1 / draws.ONE) * count.astype(jnp.float32)
     # A product can round up to the count itself.
-    column = jnp.minimum(scaled.astype(jnp.int32), count - 1)
-    place = board.reply_first[row] + column
+    place = board.reply_first[row] + jnp.minimum(scaled.astype(jnp.int32), count - 1)
     if board.alias_threshold is None or board.alias is None:
         return board.reply[place]
-    kept = scaled - column.astype(jnp.float32) < board.alias_threshold[place]
-    return jnp.where(kept, board.reply[place], board.alias[place])
+    threshold = jax.tree.map(lambda part: part[place], board.alias_threshold)
+    lost = draws.reached(threshold, draws.uniform(key, place.shape))
+    return jnp.where(lost, board.alias[place], board.reply[place])
 
 
 def _sums_from_the_root(tree: trees.Tree) -> tuple[Int[np.ndarray, "N"], Float[np.ndarray, "N P"]]:

@@ -47,7 +47,7 @@ class State(NamedTuple):
     steps: Int[Array, ""]
     """Decisions sampled since the last call of `advance` began."""
     diverged: Int[Array, ""]
-    """The number of the first update after which a parameter was not finite; NEVER if none."""
+    """The number of the first update after which the learner's state was not finite; NEVER if none."""
 
 
 class Loop(NamedTuple):
@@ -120,8 +120,8 @@ def loop(
             total = [
                 average.add(old, plan[1:], state.updates) for old, plan in zip(total, plans, strict=True)
             ]
-        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(learnt)]))
-        diverged = jnp.where(finite | (state.diverged != NEVER), state.diverged, state.updates)
+        fine = checks.all_finite(learnt) | (state.diverged != NEVER)
+        diverged = jnp.where(fine, state.diverged, state.updates)
         return State(learnt, total, state.updates + 1, steps, diverged)
 
     @jax.jit

@@ -119,7 +119,7 @@ def network(
     features: Float[np.ndarray, "S D"],
     model: policy.Model,
     rules: Sequence[learners.Rule],
-    optimizer: optax.GradientTransformation,
+    optimizers: Sequence[optax.GradientTransformation],
     *,
     shared: bool = True,
     magnet: regularisation.Magnet | None = None,
@@ -133,11 +133,16 @@ def network(
     """One network for all seats, or one for each; a model with a critic has its value as the baseline.
 
     Gradients are sums over decisions divided by the number of episodes, as if every decision had gone
-    through the network on its own.
+    through the network on its own. Each network has its own of the `optimizers`; with `alternating`, separate
+    ones move in turn, and each optimizer counts its own turns.
     """
     checks.one_of("common_mode", common_mode, ("paper", "dropped"))
     _check_rules(rules, seats)
     groups = (slice(0, len(seats.legal)),) if shared else seats.rows
+    if len(optimizers) != len(groups):
+        raise ValueError(
+            f"there must be an optimizer for each of {len(groups)} networks, but are {len(optimizers)}."
+        )
     inputs = [jnp.asarray(features[rows], dtype) for rows in groups]
     legal = jnp.asarray(seats.legal)
     model_outputs = jax.vmap(model.apply, in_axes=(None, 0))
@@ -147,7 +152,8 @@ def network(
         parameters = jax.tree.map(lambda leaf: leaf.astype(dtype), fresh)
         copies = tuple(jax.tree.map(jnp.array, parameters) for _ in range(2))
         smoothed = tuple(averaging.Smoothed(p, jnp.zeros((), jnp.int32)) for p in copies[1])
-        return NetworkState(parameters, tuple(map(optimizer.init, parameters)), copies[0], smoothed)
+        fresh_states = tuple(o.init(p) for o, p in zip(optimizers, parameters, strict=True))
+        return NetworkState(parameters, fresh_states, copies[0], smoothed)
 
     def outputs_of(parameters: tuple[types.Parameters, ...]) -> Any:
         found = [model_outputs(p, x) for p, x in zip(parameters, inputs, strict=True)]
@@ -177,7 +183,9 @@ def network(
         for group, old in enumerate(zip(*state, strict=True)):
             parameters, optimizer_state, reference, smoothed = old
             with jax.numpy_dtype_promotion("standard"):
-                steps, optimizer_state = optimizer.update(gradients[group], optimizer_state, parameters)
+                steps, optimizer_state = optimizers[group].update(
+                    gradients[group], optimizer_state, parameters
+                )
             parameters = optax.apply_updates(parameters, steps)
             if magnet is not None:
                 speed = _read(magnet.speed, updates)

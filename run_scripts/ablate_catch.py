@@ -7,42 +7,44 @@ Writes ablation.csv, a row for every seed at every mark, as it is reached, and a
 Called again with more settings or a later --until, it goes on with what is there.
 """
 
-import sys
+import command_line
+from absl import flags
 
-from absl import app, flags, logging
+from pohp_neurd.experiment import catch_ablation_config, run_folder
 
-from pohp_neurd.experiment import catch_ablation, lanes
-from pohp_neurd.experiment.plot import ablation
+TOPICS = {
+    "What is run": {
+        "setting": "A learner and its changed options, as spg,epsilon=0.01; repeat it for several.",
+        "seeds": "Seeds of each setting.",
+        "until": f"The last mark: {', '.join(map(str, catch_ablation_config.MARKS))}.",
+        "width": "Units of each hidden layer.",
+    },
+    "Where": {"output_dir": "The folder of the study.", "cores": command_line.CORES},
+}
+_MEANINGS = {name: meaning for names in TOPICS.values() for name, meaning in names.items()}
+flags.DEFINE_multi_string("setting", [], _MEANINGS["setting"])
+for _name in ("seeds", "until", "width"):
+    command_line.define_whole(_name, getattr(catch_ablation_config.Config, _name), _MEANINGS[_name])
+flags.DEFINE_string("output_dir", "runs/catch_ablation", _MEANINGS["output_dir"])
+command_line.define_whole("cores", None, _MEANINGS["cores"])
 
-_OUTPUT = flags.DEFINE_string("output_dir", "runs/catch_ablation", "The folder of the study.")
-_SETTINGS = flags.DEFINE_multi_string(
-    "setting", None, "A learner and its changed options, as spg,epsilon=0.01; repeat it for several."
-)
-_SEEDS = flags.DEFINE_integer("seeds", 5, "Seeds of each setting.")
-_UNTIL = flags.DEFINE_integer("until", catch_ablation.MARKS[-1], f"The last mark: {catch_ablation.MARKS}.")
-_WIDTH = flags.DEFINE_integer("width", 256, "Units of each hidden layer.")
-_CORES = flags.DEFINE_integer("cores", None, "Cores to use; by default all. No figure depends on it.")
 
-
+@command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into the study, and draws it."""
-    logging.set_verbosity(logging.WARNING)
-    try:
-        num_cores = lanes.cores(_CORES.value)
-        lanes.use_one_core()
-        rows = catch_ablation.run(
-            _OUTPUT.value,
-            _SETTINGS.value or catch_ablation.SETTINGS,
-            seeds=_SEEDS.value,
-            until=_UNTIL.value,
-            width=_WIDTH.value,
-            num_cores=num_cores,
-        )
-        ablation.draw(f"{_OUTPUT.value}/ablation.png", rows)
-    except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    values = flags.FLAGS
+    settings = tuple(values.setting) or catch_ablation_config.SETTINGS
+    chosen = {name: values[name].value for name in ("seeds", "until", "width")}
+    config = catch_ablation_config.Config(settings, **chosen)
+    run_folder.check_writable(values.output_dir)
+    from pohp_neurd.experiment import catch_ablation, lanes
+    from pohp_neurd.experiment.plot import ablation
+
+    num_cores = lanes.cores(values.cores)
+    lanes.use_one_core()
+    rows = catch_ablation.run(values.output_dir, config, num_cores=num_cores)
+    ablation.draw(f"{values.output_dir}/ablation.png", rows)
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command_line.run(main, __doc__, TOPICS, {"setting": "one option at a time", "cores": "all"})

@@ -7,64 +7,42 @@ one line of JSON; writes config.json, metrics.csv and curve.png.
 """
 
 import json
-import sys
 
-from absl import app, flags, logging
+import command_line
+from absl import flags
 
-from pohp_neurd.bandit.reduction import ESTIMATORS
-from pohp_neurd.experiment import bandit
+from pohp_neurd.experiment import bandit_config
 
-_DEFAULTS = bandit.Config()
-
-_PROBLEM = flags.DEFINE_enum("problem", _DEFAULTS.problem, bandit.PROBLEMS, "What the arms are worth.")
-_LEARNER = flags.DEFINE_enum(
-    "learner", _DEFAULTS.learner, bandit.LEARNERS, "The full-monitoring learner; `hedge` is the anytime one."
-)
-_ESTIMATORS = flags.DEFINE_list(
-    "estimator",
-    list(_DEFAULTS.estimators),
-    f"One or several of {', '.join(ESTIMATORS)}, with commas between.",
-)
-_XI = flags.DEFINE_float("xi", None, "ξ of the exploration ξ / √(K t). By default the best one for --delta.")
-_EXPLORATION = flags.DEFINE_float(
-    "exploration", None, "A constant exploration, in (0, 1], in place of Theorem 1's schedule."
-)
-_DELTA = flags.DEFINE_float("delta", _DEFAULTS.delta, "The probability at which the bound may fail.")
-_HORIZON = flags.DEFINE_integer("horizon", _DEFAULTS.horizon, "Rounds of each run.")
-_SEEDS = flags.DEFINE_integer("seeds", _DEFAULTS.runs, "How many independent runs.")
-_SEED = flags.DEFINE_integer("seed", _DEFAULTS.seed, "The seed that all of them come from.")
-_ARMS = flags.DEFINE_integer(
-    "arms", _DEFAULTS.arms, "Arms of bernoulli, switching and adaptive; the other problems have their own."
-)
-_OUTPUT = flags.DEFINE_string(
-    "output_dir", "runs/bandit", "The folder for config.json, metrics.csv, curve.png."
-)
-_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Throw away the run that is in --output_dir.")
+TOPICS = {
+    "What is played": {
+        "problem": f"What the arms are worth: {', '.join(bandit_config.PROBLEMS)}.",
+        "learner": f"The full-monitoring learner, {', '.join(bandit_config.LEARNERS)}; hedge is the anytime "
+        "one.",
+        "estimator": f"One or several of {', '.join(bandit_config.ESTIMATORS)}, with commas between.",
+        "xi": "ξ of the exploration ξ / √(K t). By default the best one for --delta.",
+        "exploration": "A constant exploration, in (0, 1], in place of Theorem 1's schedule.",
+        "delta": "The probability at which the bound may fail.",
+        "horizon": "Rounds of each run.",
+        "seeds": "How many independent runs.",
+        "seed": "The seed that all of them come from.",
+        "arms": "Arms of bernoulli, switching and adaptive; the other problems have their own.",
+    }
+}
+_RENAMED = {"estimator": "estimators", "seeds": "runs"}
+command_line.define(bandit_config.Config, TOPICS, _RENAMED)
+command_line.define_run("runs/bandit", command_line.OVERWRITE)
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
-    logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
-    try:
-        config = bandit.Config(
-            problem=_PROBLEM.value,
-            learner=_LEARNER.value,
-            estimators=tuple(_ESTIMATORS.value),
-            xi=_XI.value,
-            exploration=_EXPLORATION.value,
-            delta=_DELTA.value,
-            horizon=_HORIZON.value,
-            runs=_SEEDS.value,
-            arms=_ARMS.value,
-            seed=_SEED.value,
-        )
-        rows = bandit.run(config, _OUTPUT.value, overwrite=_OVERWRITE.value)
-    except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    config = command_line.config(bandit_config.Config, TOPICS, _RENAMED)
+    from pohp_neurd.experiment import bandit
+
+    rows = bandit.run(config, flags.FLAGS.output_dir, overwrite=flags.FLAGS.overwrite)
     print(bandit.table(rows))
     print(json.dumps(bandit.final_figures(config, rows)))
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command_line.run(main, __doc__, {**TOPICS, "The run": command_line.OVERWRITE}, {})

@@ -13,7 +13,7 @@ import json
 
 import command_line
 
-from pohp_neurd.experiment import judgement
+from pohp_neurd.experiment import judgement_config
 
 TOPICS = {
     "What is judged": {
@@ -30,16 +30,16 @@ TOPICS = {
 }
 
 
-command_line.define(judgement.Config, TOPICS)
+command_line.define(judgement_config.Config, TOPICS)
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into a config and judges."""
-    try:
-        figures = judgement.judge(command_line.config(judgement.Config, TOPICS))
-    except (ValueError, OSError) as error:
-        command_line.refused(error)
-    print(json.dumps(figures))
+    config = command_line.config(judgement_config.Config, TOPICS)
+    from pohp_neurd.experiment import judgement
+
+    print(json.dumps(judgement.judge(config)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import pathlib
 
 import command_line
 
-from pohp_neurd.openspiel import saved, terminal
+from pohp_neurd import checks
+from pohp_neurd.experiment import judgement_config
 
 TOPICS = {
     "The game": {
@@ -32,21 +33,28 @@ class Config:
     seat: int = 0
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        checks.one_of("use", self.use, judgement_config.WHICH)
+        checks.seed("seed", self.seed)
+        if self.seat < 0:
+            raise ValueError(f"seat must be at least 0, but is {self.seat}.")
+        if not pathlib.Path(self.checkpoint).is_dir():
+            raise ValueError(f"{self.checkpoint} is not the folder of a run.")
+
 
 command_line.define(Config, TOPICS)
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Loads the policy and plays one game."""
     config = command_line.config(Config, TOPICS)
+    from pohp_neurd.openspiel import saved, terminal
+
+    trained = saved.load(config.checkpoint)
+    policy = saved.openspiel_policy(trained, config.use)
     try:
-        if not pathlib.Path(config.checkpoint).is_dir():
-            raise ValueError(f"{config.checkpoint} is not the folder of a run.")
-        trained = saved.load(config.checkpoint)
-        policy = saved.openspiel_policy(trained, config.use)
         returns = terminal.play(trained.about.game, policy, config.seat, seed=config.seed)
-    except (ValueError, OSError) as error:
-        command_line.refused(error)
     except (EOFError, KeyboardInterrupt):
         returns = None
     print(json.dumps({"game": trained.about.game, "seat": config.seat, "returns": returns}))

@@ -56,21 +56,19 @@ for _name in ("kind", "reference", "value", "band", "title", "output"):
     flags.DEFINE_string(_name, getattr(pictures.Config, _name, ""), _MEANINGS[_name])
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into a config and draws it."""
     chosen = {name: flags.FLAGS[name].value for name in _MEANINGS}
     lists = {name: tuple(chosen.pop(name)) for name in ("input", "where", "series", "panels")}
-    try:
-        config = pictures.Config(
-            **chosen,
-            inputs=lists["input"],
-            where=lists["where"],
-            series=lists["series"] or None,
-            panels=lists["panels"],
-        )
-        pictures.draw(config)
-    except (ValueError, OSError) as error:
-        command_line.refused(error)
+    config = pictures.Config(
+        **chosen,
+        inputs=lists["input"],
+        where=lists["where"],
+        series=lists["series"] or None,
+        panels=lists["panels"],
+    )
+    pictures.draw(config)
     print(config.output)
 
 

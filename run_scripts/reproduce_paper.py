@@ -46,15 +46,14 @@ _RETRY = flags.DEFINE_bool("retry_failed", False, command_line.RETRY_FAILED)
 command_line.define_executor()
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
+    config = command_line.config(reproduction.Config, TOPICS)
+    folder = _OUTPUT.value or f"runs/paper_{config.environment}_{config.scale}"
+    execute = executor.build(**command_line.executor())
     try:
-        config = command_line.config(reproduction.Config, TOPICS)
-        folder = _OUTPUT.value or f"runs/paper_{config.environment}_{config.scale}"
-        execute = executor.build(**command_line.executor())
         figures = reproduction.run(config, folder, execute, retry_failed=_RETRY.value)
-    except (ValueError, OSError) as error:
-        command_line.refused(error)
     except KeyboardInterrupt:
         print(f"Stopped; the same command goes on in {folder}.", file=sys.stderr)
         sys.exit(130)

@@ -14,7 +14,7 @@ import sys
 import command_line
 from absl import flags
 
-from pohp_neurd.experiment import changing_game_study
+from pohp_neurd.experiment import changing_game_config
 
 TOPICS = {
     "The game": {
@@ -35,7 +35,7 @@ TOPICS = {
     },
 }
 
-command_line.define(changing_game_study.Config, TOPICS)
+command_line.define(changing_game_config.Config, TOPICS)
 _FILES = {
     "output_dir": ("runs/changing_game", "The folder for tables and picture."),
     "name": ("rock_paper_scissors", "What their names begin with."),
@@ -44,14 +44,13 @@ for _name, (_default, _meaning) in _FILES.items():
     flags.DEFINE_string(_name, _default, _meaning)
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into a config, runs the study and prints its summary."""
-    try:
-        config = command_line.config(changing_game_study.Config, TOPICS)
-        rows = changing_game_study.run(config, flags.FLAGS.output_dir, flags.FLAGS.name)
-    except (ValueError, OSError) as error:
-        command_line.refused(error)
-        return
+    config = command_line.config(changing_game_config.Config, TOPICS)
+    from pohp_neurd.experiment import changing_game_study
+
+    rows = changing_game_study.run(config, flags.FLAGS.output_dir, flags.FLAGS.name)
     for row in rows:
         if row["merit"] == "tracking":
             print(changing_game_study.line(row))

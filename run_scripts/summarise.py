@@ -35,22 +35,18 @@ _STRATUM = flags.DEFINE_string("stratum", None, _MEANINGS["stratum"])
 _OUTPUT = flags.DEFINE_string("output", None, _MEANINGS["output"])
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Reads, summarises, writes."""
-    try:
-        if not _INPUT.value:
-            raise ValueError("input must be given: the results.csv of a sweep.")
-        rows: list[table.Row] = list(table.read(_INPUT.value))
-        for condition in _WHERE.value:
-            rows = table.select(rows, table.conditions(condition))
-        against = table.select(rows, table.conditions(_AGAINST.value)) if _AGAINST.value else None
-        found = summary.summarise(
-            rows, by=_BY.value, value=_VALUE.value, against=against, stratum=_STRATUM.value
-        )
-        if _OUTPUT.value:
-            records.write_csv(_OUTPUT.value, found, list(found[0]))
-    except (ValueError, OSError) as error:
-        command_line.refused(error)
+    if not _INPUT.value:
+        raise ValueError("input must be given: the results.csv of a sweep.")
+    rows: list[table.Row] = list(table.read(_INPUT.value))
+    for condition in _WHERE.value:
+        rows = table.select(rows, table.conditions(condition))
+    against = table.select(rows, table.conditions(_AGAINST.value)) if _AGAINST.value else None
+    found = summary.summarise(rows, by=_BY.value, value=_VALUE.value, against=against, stratum=_STRATUM.value)
+    if _OUTPUT.value:
+        records.write_csv(_OUTPUT.value, found, list(found[0]))
     columns = {
         **{name: f"{{{name}}}" for name in _BY.value},
         **summary.COLUMNS,

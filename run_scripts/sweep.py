@@ -1,4 +1,4 @@
-"""Runs a training script over a grid of flags, on the cores of this machine or on a Ray cluster.
+r"""Runs a training script over a grid of flags, on the cores of this machine or on a Ray cluster.
 
     python run_scripts/sweep.py --script=train_single_agent --sweep=environment=catch \
         --sweep=exploration=0,0.01,0.1,1 --sweep=seed=0:20 --output_dir=runs/catch_sweep
@@ -39,6 +39,7 @@ _RETRY = flags.DEFINE_bool("retry_failed", False, command_line.RETRY_FAILED)
 command_line.define_executor()
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into settings and runs them."""
     try:
@@ -48,8 +49,6 @@ def main(_: list[str]) -> None:
             executor.build(**command_line.executor()),
             retry_failed=_RETRY.value,
         )
-    except (ValueError, OSError) as error:
-        command_line.refused(error)
     except KeyboardInterrupt:
         print(f"Stopped; the same command goes on in {_OUTPUT.value}.", file=sys.stderr)
         sys.exit(130)

@@ -10,12 +10,11 @@ Ctrl-C saves a checkpoint; the same command with --resume goes on from it.
 """
 
 import json
-import sys
 
 import command_line
 from absl import flags
 
-from pohp_neurd.experiment import divergence, game_config, game_run
+from pohp_neurd.experiment import game_config
 
 TOPICS = {
     "What is trained": {
@@ -61,14 +60,7 @@ TOPICS = {
         "common_mode": "dropped: directions centred over the actions; or paper.",
     },
 }
-_OWN = {
-    "The run": {
-        "output_dir": "The folder of the run.",
-        "resume": "Go on with the run in --output_dir from its newest checkpoint.",
-        "overwrite": "Throw away the run that is in --output_dir.",
-        "tensorboard": "Also write TensorBoard event files.",
-    }
-}
+_RUN = {**command_line.RESUME, "tensorboard": "Also write TensorBoard event files."}
 _KINDS = {
     "tabular": ("compiled", "tabular", "sampled"),
     "tabular, expected": ("compiled", "tabular", "expected"),
@@ -85,27 +77,20 @@ _DEPENDS = {
 }
 
 command_line.define(game_config.Config, TOPICS)
-_OUTPUT = flags.DEFINE_string("output_dir", "runs/game", _OWN["The run"]["output_dir"])
-for _name in ("resume", "overwrite", "tensorboard"):
-    flags.DEFINE_bool(_name, False, _OWN["The run"][_name])
+command_line.define_run("runs/game", _RUN)
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
+    config = command_line.config(game_config.Config, TOPICS)
+    from pohp_neurd.experiment import game_run
+
     chosen = {name: flags.FLAGS[name].value for name in ("resume", "overwrite", "tensorboard")}
-    try:
-        figures = game_run.run(command_line.config(game_config.Config, TOPICS), _OUTPUT.value, **chosen)
-    except (ValueError, OSError) as error:
-        command_line.refused(error)
-    except game_run.Interrupted as stop:
-        print(stop, file=sys.stderr)
-        sys.exit(stop.exit_code)
-    except divergence.Diverged as error:
-        print(error, file=sys.stderr)
-        sys.exit(1)
+    figures = game_run.run(config, flags.FLAGS.output_dir, **chosen)
     print(f"NashConv over time: {figures['curve']}")
     print(json.dumps(figures))
 
 
 if __name__ == "__main__":
-    command_line.run(main, __doc__, {**TOPICS, **_OWN}, _DEPENDS)
+    command_line.run(main, __doc__, {**TOPICS, "The run": _RUN}, _DEPENDS)

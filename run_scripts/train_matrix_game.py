@@ -8,50 +8,37 @@ falls; writes config.json, metrics.csv and curve.png into --output_dir; ends wit
 """
 
 import json
-import sys
 
-from absl import app, flags, logging
+import command_line
+from absl import flags
 
-from pohp_neurd.experiment import matrix_self_play
+from pohp_neurd.experiment import matrix_config
 
-_DEFAULTS = matrix_self_play.Config()
-
-_LEARNER = flags.DEFINE_enum("learner", _DEFAULTS.learner, ["spg", "neurd", "neurd_cix"], "The algorithm.")
-_EXPLORATION = flags.DEFINE_float("exploration", _DEFAULTS.exploration, "η of NeuRD-CIX, in [0, 1].")
-_STEP_SIZE = flags.DEFINE_float("step_size", _DEFAULTS.step_size, "α, of every update.")
-_STRENGTH = flags.DEFINE_float(
-    "magnet_strength", _DEFAULTS.magnet_strength, "Pull to a slowly moving policy."
-)
-_SPEED = flags.DEFINE_float(
-    "magnet_speed", _DEFAULTS.magnet_speed, "How fast that policy follows, in [0, 1]."
-)
-_BATCH = flags.DEFINE_integer("batch_size", _DEFAULTS.batch_size, "Episodes of one update.")
-_EPISODES = flags.DEFINE_integer("episodes", _DEFAULTS.episodes, "Episodes in all.")
-_SEED = flags.DEFINE_integer("seed", _DEFAULTS.seed, "The seed of everything random.")
-_OUTPUT = flags.DEFINE_string("output_dir", "runs/matrix_game", "The folder of the run.")
-_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Throw away the run that is in --output_dir.")
+TOPICS = {
+    "What is trained": {
+        "learner": "spg, neurd or neurd_cix.",
+        "exploration": "η of NeuRD-CIX, in [0, 1].",
+        "step_size": "α, of every update.",
+        "magnet_strength": "Pull to a slowly moving policy.",
+        "magnet_speed": "How fast that policy follows, in [0, 1].",
+        "batch_size": "Episodes of one update.",
+        "episodes": "Episodes in all.",
+        "seed": "The seed of everything random.",
+    }
+}
+command_line.define(matrix_config.Config, TOPICS)
+command_line.define_run("runs/matrix_game", command_line.OVERWRITE)
 
 
+@command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
-    logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
-    try:
-        config = matrix_self_play.Config(
-            learner=_LEARNER.value,
-            exploration=_EXPLORATION.value,
-            step_size=_STEP_SIZE.value,
-            magnet_strength=_STRENGTH.value,
-            magnet_speed=_SPEED.value,
-            batch_size=_BATCH.value,
-            episodes=_EPISODES.value,
-            seed=_SEED.value,
-        )
-        figures = matrix_self_play.run(config, _OUTPUT.value, overwrite=_OVERWRITE.value)
-    except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    config = command_line.config(matrix_config.Config, TOPICS)
+    from pohp_neurd.experiment import matrix_self_play
+
+    figures = matrix_self_play.run(config, flags.FLAGS.output_dir, overwrite=flags.FLAGS.overwrite)
     print(json.dumps(figures))
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command_line.run(main, __doc__, {**TOPICS, "The run": command_line.OVERWRITE}, {})

@@ -148,3 +148,35 @@ def test_the_files_are_plain(tmp_path):
 def test_wrong_arguments_are_refused(tmp_path, step, keep):
     with pytest.raises(ValueError, match="must be at least"):
         checkpoint.save(tmp_path, step, tree(), keep=keep)
+
+
+def test_a_checkpoint_is_restored_as_that_of_its_run_only(tmp_path):
+    tree = {"a": np.arange(3)}
+    checkpoint.save(tmp_path, 1, tree, run="one")
+    assert checkpoint.restore(tmp_path, tree, run="one").step == 1
+    assert checkpoint.restore(tmp_path, tree).step == 1
+    with pytest.raises(
+        ValueError, match=r"checkpoint 1 in .* is of another run, with another configuration\."
+    ):
+        checkpoint.restore(tmp_path, tree, run="two")
+    checkpoint.save(tmp_path, 2, tree)  # as before runs were told apart
+    assert checkpoint.restore(tmp_path, tree, run="two").step == 2
+
+
+def test_other_files_are_no_checkpoints(tmp_path):
+    checkpoint.save(tmp_path, 3, {"a": np.arange(3)})
+    for name in ("step_abc.json", "step_7.json", "step_000000009.json.old", "step_.json"):
+        (tmp_path / name).write_text("{}")
+    assert checkpoint.steps(tmp_path) == [3]
+
+
+@pytest.mark.parametrize("leaves", [None, 7, [None], [{"name": "x"}], {"a": 1}, []])
+def test_a_manifest_without_its_leaves_is_damaged(leaves, tmp_path):
+    tree = {"a": np.arange(3)}
+    checkpoint.save(tmp_path, 1, tree)
+    checkpoint.save(tmp_path, 2, tree)
+    manifest = tmp_path / "step_000000002.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "leaves": leaves}))
+    restored = checkpoint.restore(tmp_path, tree)
+    assert restored.step == 1
+    assert "step_000000002" in restored.damaged[0]

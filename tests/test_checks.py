@@ -70,3 +70,48 @@ def test_traced_values_pass_and_traced_shapes_do_not():
     assert checks.known(3.0) == 3
     with pytest.raises(ValueError, match="shape"):
         jax.jit(lambda x: checks.shape("x", x, (3,)))(jnp.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ("20", 20),
+        ("2e7", 20_000_000),
+        ("1E6", 10**6),
+        ("-3", -3),
+        (" 7 ", 7),
+        (7, 7),
+        (1e6, 10**6),
+        ("1.0", 1),
+    ],
+)
+def test_whole_numbers(value, number):
+    assert checks.whole(value) == number
+    assert type(checks.whole(value)) is int
+
+
+@pytest.mark.parametrize(
+    "value", ["1.5", "", "many", "nan", "inf", "1e-3", "1e400", True, None, 0.5, float("inf")]
+)
+def test_what_is_no_whole_number(value):
+    with pytest.raises(ValueError, match=r"^must be a whole number, such as 20000000 or 2e7, but is "):
+        checks.whole(value)
+
+
+def test_all_finite_looks_at_every_leaf():
+    fine = {"weights": jnp.ones(3), "count": jnp.int32(2)}
+    assert checks.all_finite(fine)
+    for wrong in (jnp.inf, -jnp.inf, jnp.nan):
+        assert not jax.jit(checks.all_finite)({**fine, "moment": jnp.array([0.0, wrong])})
+
+
+def test_divergence_is_a_floating_point_error_that_says_what_to_try():
+    plain = checks.Diverged("a logit", after="update 3", remedy="step_size")
+    assert isinstance(plain, FloatingPointError)
+    sentence = "Training diverged: a logit was not finite after update 3. Try a smaller step_size."
+    assert str(plain) == plain.without_checkpoint == sentence
+    kept = checks.Diverged("x", after="y", remedy="z", checkpoint="there is no checkpoint yet")
+    assert (
+        str(kept)
+        == "Training diverged: x was not finite after y; there is no checkpoint yet. Try a smaller z."
+    )

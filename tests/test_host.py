@@ -1,5 +1,7 @@
 """The same agent in one real environment of each library, against the agent inside jit."""
 
+import dataclasses
+
 import dm_env
 import gymnasium
 import jax
@@ -9,7 +11,7 @@ import pytest
 from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 
-from pohp_neurd import host, lifetimes, online
+from pohp_neurd import actor_critic, checks, host, learners, lifetimes, neural, online
 
 OPTIONS = online.Options("neurd_cix", common_mode="dropped", window=4)
 SETTINGS = {"learning_rate": 1e-3, "exploration": 0.5, "torso": (8, 8)}
@@ -112,3 +114,56 @@ def test_continuous_actions_are_refused():
 
     with pytest.raises(ValueError, match="needs a DiscreteArray of actions"):
         host.DmEnv(Continuous())
+
+
+class Still:
+    """Nothing to see and nothing to win: every step costs 1."""
+
+    num_actions, observation_size = 2, 3
+
+    def reset(self):
+        return host.Arrival(np.ones(3, np.float32), 0.0, 1.0)
+
+    def step(self, action):
+        return host.Arrival(np.ones(3, np.float32), -1.0 - action, 1.0)
+
+
+@pytest.mark.thorough
+def test_exploration_decays_on_the_host_as_it_does_inside_jit():
+    """The same steps by the agent's own functions, with the schedule written out."""
+    # With a large ε Adam does not divide the size of a gradient out, and with it the exploration.
+    options = dataclasses.replace(OPTIONS, exploration_decay=2.0, decay_start=2, window=2, epsilon=1.0)
+    steps, key = 12, jax.random.key(0)
+    played = host.train(Still(), options, steps, learning_rate=0.1, exploration=1.0, torso=(4, 4))
+    body = actor_critic.dense(
+        neural.network(3, 2, torso=(4, 4), critic=True),
+        learners.neurd_cix(lambda count: (1.0 + count.astype(jnp.float32) / 2.0) ** -2.0),
+        actor_critic.Adam(0.1, options.decay, options.epsilon),
+        common_mode=options.common_mode,
+    )
+    agent = online.agent(body, options)
+
+    @jax.jit
+    def step(state, reward):
+        moment = online.Moment(jnp.ones(3), jnp.ones(2, bool), reward, jnp.float32(1.0))
+        state, action = agent.act(state, moment, key=lifetimes.step_keys(key, state.time)[0])
+        return agent.learn(state)[0], -1.0 - action.astype(jnp.float32)
+
+    first = online.Moment(jnp.ones(3), jnp.ones(2, bool), jnp.float32(0.0), jnp.float32(1.0))
+    state, reward = agent.init(first, key=lifetimes.birth_keys(key)[0]), jnp.float32(0.0)
+    for _ in range(steps):
+        state, reward = step(state, reward)
+    for left, right in zip(jax.tree.leaves(state.body), jax.tree.leaves(played.agent.body), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
+    constant = dataclasses.replace(options, exploration_decay=0.0)
+    other = host.train(Still(), constant, steps, learning_rate=0.1, exploration=1.0, torso=(4, 4))
+    assert not np.allclose(
+        other.agent.body.parameters["actor"]["w"], played.agent.body.parameters["actor"]["w"], atol=1e-3
+    )
+
+
+@pytest.mark.thorough
+def test_a_frozen_optimizer_is_told_of_on_the_host():
+    options = dataclasses.replace(OPTIONS, critic_cost=1e25)
+    with pytest.raises(checks.Diverged, match=r"not finite after 12 steps\. Try a smaller learning_rate"):
+        host.train(Still(), options, 12, learning_rate=1e-3, torso=(4, 4))

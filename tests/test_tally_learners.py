@@ -9,6 +9,8 @@ import optax
 import pytest
 
 from pohp_neurd import (
+    adam,
+    checks,
     learners,
     neural,
     openspiel,
@@ -99,7 +101,7 @@ def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
             tree.features,
             model,
             [RULES[rule]] * 2,
-            optimizer,
+            [optimizer],
             magnet=magnet,
             common_mode=common_mode,
             dtype=jnp.float64,
@@ -202,7 +204,13 @@ def test_networks_of_separate_seats_learn_from_their_own_decisions():
     with jax.enable_x64(True):
         model = neural.network(tree.features.shape[1], tree.num_actions, torso=(4,))
         learner = tally_learners.network(
-            seats, tree.features, model, [RULES["neurd"]] * 2, optax.sgd(0.1), shared=False, alternating=True
+            seats,
+            tree.features,
+            model,
+            [RULES["neurd"]] * 2,
+            [optax.sgd(0.1)] * 2,
+            shared=False,
+            alternating=True,
         )
         state = learner.init(key=jax.random.key(0))
         tally = tally_of(visits, tree.legal.shape)
@@ -225,7 +233,31 @@ def test_bad_input():
     _, seats, _, _ = batch()
     with pytest.raises(ValueError, match="there are 2 agents, but 1 rules"):
         tally_learners.table(seats, [RULES["spg"]], step_size=1.0)
+    model = neural.network(3, seats.legal.shape[1], torso=(4,))
+    features = np.zeros((len(seats.legal), 3), np.float32)
+    with pytest.raises(ValueError, match="an optimizer for each of 2 networks, but are 1"):
+        tally_learners.network(seats, features, model, [RULES["spg"]] * 2, [optax.sgd(0.1)], shared=False)
     with pytest.raises(ValueError, match="average_over must be one of"):
         tally_learners.table(seats, [RULES["spg"]] * 2, step_size=1.0, average_over="time")
     with pytest.raises(ValueError, match="step_size"):
         tally_learners.table(seats, [RULES["spg"]] * 2, step_size=-1.0)
+
+
+@pytest.mark.thorough
+def test_an_infinite_second_moment_is_a_divergence():
+    """A gradient of 1e30 leaves the parameters finite and Adam's second moment not."""
+    tree, seats, _, visits = batch()
+    model = neural.network(tree.features.shape[1], tree.num_actions, torso=(4,), critic=True)
+    tally = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tally_of(visits, tree.legal.shape))
+    for cost, fine in ((1.0, True), (1e30, False)):
+        learner = tally_learners.network(
+            seats,
+            tree.features,
+            model,
+            [RULES["neurd"]] * 2,
+            [adam.adam_without_momentum(0.01)],
+            critic_cost=cost,
+        )
+        state = jax.jit(learner.update)(learner.init(key=jax.random.key(0)), tally, jnp.asarray(0))
+        assert checks.all_finite(state.parameters)
+        assert bool(checks.all_finite(state)) == fine

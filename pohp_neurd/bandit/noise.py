@@ -5,34 +5,53 @@ most of a simulation's time. Unrolled, with both words of each hash used, the sa
 round's own loop. The counter is (place, round), so no key has to be split or folded along the way.
 """
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int, UInt32
 
-from pohp_neurd import types
+from pohp_neurd import draws, types
 
 # Threefry-2x32-20 (Salmon et al. 2011): rotations of the rounds, and the key schedule's constant.
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
 
-def uniforms(key: types.Key, round_: types.Action, count: int, num_runs: int) -> Float[Array, "U B"]:
-    """Numbers in [0, 1), `count` for each run, that depend on nothing but the key, the round and the sizes.
+class Numbers(NamedTuple):
+    """The uniform numbers of one round."""
 
-    Multiples of 2^-23 in float32 and of 2^-32 in float64: times a total they stay below it.
-    """
-    words = _key_words(key)
-    size = count * num_runs
-    places = jnp.arange((size + 1) // 2, dtype=jnp.uint32)
-    rounds = jnp.broadcast_to(jnp.asarray(round_).astype(jnp.uint32), places.shape)
-    bits = jnp.concatenate(threefry(words, places, rounds))[:size].reshape(count, num_runs)
+    action: draws.Fixed
+    """To choose an arm by, [1, B]: fine enough for a rare one."""
+    problem: Float[Array, "U B"]
+    """In [0, 1), multiples of 2^-23 in float32 and of 2^-32 in float64."""
+
+
+def uniforms(key: types.Key, round_: types.Action, count: int, num_runs: int) -> Numbers:
+    """One number for each run to act by and `count` for its problem: of key, round and sizes alone."""
+    bits = _bits(key, round_, 1 + count, num_runs)
+    # Rounds stay below 2^31, so that this counter is no other's.
+    finer = _bits(key, jnp.asarray(round_).astype(jnp.uint32) | jnp.uint32(1 << 31), 1, num_runs)
+    halves = (half >> jnp.uint32(32 - draws.BITS) for half in (bits[:1], finer))
+    return Numbers(draws.Fixed(*(half.astype(jnp.int32) for half in halves)), _real(bits[1:]))
+
+
+def _real(bits: UInt32[Array, "U B"]) -> Float[Array, "U B"]:
     dtype = jnp.zeros(()).dtype
     if dtype == jnp.float32:
         # The top 23 bits as the mantissa of a number in [1, 2).
         mantissa = (bits >> jnp.uint32(9)) | jnp.uint32(0x3F800000)
         return jax.lax.bitcast_convert_type(mantissa, jnp.float32) - 1.0
     return bits.astype(dtype) * 2.0**-32
+
+
+def _bits(key: types.Key, round_: Any, count: int, num_runs: int) -> UInt32[Array, "U B"]:
+    words = _key_words(key)
+    size = count * num_runs
+    places = jnp.arange((size + 1) // 2, dtype=jnp.uint32)
+    rounds = jnp.broadcast_to(jnp.asarray(round_).astype(jnp.uint32), places.shape)
+    return jnp.concatenate(threefry(words, places, rounds))[:size].reshape(count, num_runs)
 
 
 def threefry(
@@ -50,13 +69,9 @@ def threefry(
     return x, y
 
 
-def choose(probabilities: Float[Array, "A *B"], uniform: Float[Array, "1 *B"]) -> Int[Array, "1 *B"]:
-    """The arm that a uniform number picks, by the inverse of the cumulative distribution.
-
-    Never one of probability zero, for the number times the total stays below the total.
-    """
-    cumulative = jnp.cumsum(probabilities, axis=0)
-    passed = cumulative <= uniform * cumulative[-1:]
+def choose(probabilities: Float[Array, "A *B"], uniform: draws.Fixed) -> Int[Array, "1 *B"]:
+    """The arm that a uniform number [1, *B] picks, by the inverse of the cumulative distribution."""
+    passed = draws.reached(draws.thresholds(probabilities, axis=0), uniform)
     return jnp.sum(passed, axis=0, keepdims=True).astype(jnp.int32)
 
 

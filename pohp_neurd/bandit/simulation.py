@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pohp_neurd import types
+from pohp_neurd import checks, types
 from pohp_neurd.bandit import noise, problems
 from pohp_neurd.bandit.reduction import BanditLearner
 
@@ -71,7 +71,10 @@ def play(
     key: types.Key,
     decompose: bool = False,
 ) -> Iterator[Totals]:
-    """The totals after each of `rounds` in turn, so that a caller can show how far it got."""
+    """The totals after each of `rounds` in turn, so that a caller can show how far it got.
+
+    Raises `checks.Diverged` where a learner's policy is no distribution any more.
+    """
     if num_runs < 1:
         raise ValueError(f"num_runs must be at least 1, but is {num_runs}.")
     stops = [int(stop) for stop in rounds]
@@ -80,6 +83,8 @@ def play(
     runs = _start(problem, bandit, num_runs, decompose)
     for start, stop in zip([0, *stops], stops, strict=False):
         runs = _advance(problem, bandit, num_runs, runs, key, start, stop)
+        if not checks.all_finite((bandit.policy(runs.learner), runs.totals)):
+            raise checks.Diverged("a policy or a total", after=f"{stop:,} rounds", remedy="step size")
         yield jax.tree.map(np.asarray, runs.totals)
 
 
@@ -101,19 +106,16 @@ def _advance(
     stop: types.Action,
 ) -> _Runs:
     def body(count: Array, runs: _Runs) -> _Runs:
-        uniforms = noise.uniforms(key, count, 1 + problem.num_uniforms, num_runs)
-        return _round(problem, bandit, runs, uniforms)
+        return _round(problem, bandit, runs, noise.uniforms(key, count, problem.num_uniforms, num_runs))
 
     return jax.lax.fori_loop(start, stop, body, runs)
 
 
-def _round(
-    problem: problems.Problem, bandit: BanditLearner, runs: _Runs, uniforms: Float[Array, "U B"]
-) -> _Runs:
+def _round(problem: problems.Problem, bandit: BanditLearner, runs: _Runs, numbers: noise.Numbers) -> _Runs:
     """One round of every run."""
     probabilities = bandit.policy(runs.learner)
-    utilities = problem.utilities(runs.daimon, probabilities, uniforms[1:])
-    action = noise.choose(probabilities, uniforms[:1])
+    utilities = problem.utilities(runs.daimon, probabilities, numbers.problem)
+    action = noise.choose(probabilities, numbers.action)
     taken = noise.pulled(action, utilities.shape)
     utility = jnp.sum(jnp.where(taken, utilities, 0.0), axis=0, keepdims=True)
     parts = runs.totals.parts

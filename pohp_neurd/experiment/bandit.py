@@ -12,21 +12,9 @@ import jax
 import numpy as np
 import tqdm
 
-from pohp_neurd import bandit, checks, learners, openspiel, types
-from pohp_neurd.bandit.reduction import ESTIMATORS
-from pohp_neurd.experiment import records, run_folder
+from pohp_neurd import bandit, learners, openspiel, types
+from pohp_neurd.experiment import bandit_config, memory, records, run_folder
 from pohp_neurd.experiment.plot import regret as regret_plot
-
-PROBLEMS = (
-    "bernoulli",
-    "switching",
-    "adaptive",
-    "rock_paper_scissors",
-    "shifting_rock_paper_scissors",
-    "kuhn",
-    "kuhn_learning",
-)
-LEARNERS = ("hedge", "hedge_fixed", "regret_matching", "regret_matching_plus")
 
 COLUMNS = (
     "updates",
@@ -43,46 +31,7 @@ COLUMNS = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """What makes a bandit experiment. Wrong values raise a ValueError here, before any work."""
-
-    problem: str = "bernoulli"
-    learner: str = "hedge"
-    estimators: tuple[str, ...] = ("importance", "ix", "cix")
-    xi: float | None = None
-    """ξ of the exploration ξ / √(K t); None for the best one by `delta`."""
-    exploration: float | None = None
-    """A constant exploration in place of Theorem 1's schedule."""
-    delta: float = 0.05
-    horizon: int = 10_000
-    runs: int = 2_000
-    arms: int = 5
-    """Only where the problem leaves it open: bernoulli, switching, adaptive."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        checks.one_of("problem", self.problem, PROBLEMS)
-        checks.one_of("learner", self.learner, LEARNERS)
-        if not self.estimators:
-            raise ValueError(f"estimators must name at least one of {', '.join(ESTIMATORS)}, but is empty.")
-        for estimator in self.estimators:
-            checks.one_of("estimator", estimator, tuple(ESTIMATORS))
-        if len(set(self.estimators)) < len(self.estimators):
-            raise ValueError(f"estimators must differ, but are {', '.join(self.estimators)}.")
-        for name, least in (("horizon", 1), ("runs", 1), ("arms", 2)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, but is {getattr(self, name)}.")
-        checks.seed("seed", self.seed)
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must lie strictly between 0 and 1, but is {self.delta:g}.")
-        if self.xi is not None and self.exploration is not None:
-            raise ValueError("xi and exploration exclude each other: give one of them, or neither.")
-        if self.xi is not None:
-            checks.positive("xi", self.xi)
-        if self.exploration is not None:
-            checks.in_unit_interval("exploration", self.exploration)
-            checks.positive("exploration", self.exploration)
+Config = bandit_config.Config
 
 
 def build_problem(config: Config) -> bandit.problems.Problem:
@@ -133,7 +82,15 @@ def record_rounds(horizon: int, count: int = 60) -> list[int]:
 
 def run(config: Config, path: records.Path, *, overwrite: bool = False) -> list[dict[str, Any]]:
     """Runs the experiment, writes its files into the folder `path`, and returns the rows of metrics.csv."""
-    folder = run_folder.open_run(path, dataclasses.asdict(config), overwrite=overwrite)
+    memory.check(
+        8.0 * (config.runs * config.arms + config.horizon),
+        of=f"{config.runs} runs of {config.horizon} rounds",
+    )
+    with run_folder.opened(path, dataclasses.asdict(config), overwrite=overwrite) as folder:
+        return _run(config, folder)
+
+
+def _run(config: Config, folder: run_folder.RunFolder) -> list[dict[str, Any]]:
     rounds = record_rounds(config.horizon)
     rows: list[dict[str, Any]] = []
     # The bound is about sums of thousands of terms: float64.

@@ -7,101 +7,34 @@ every seed goes to ablation.csv each time. Called again, it goes on where it was
 
 import math
 import pathlib
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from pohp_neurd import checkpoint
-from pohp_neurd.experiment import catch_study, records, run_folder, single_agent
+from pohp_neurd import checkpoint, files
+from pohp_neurd.experiment import catch_ablation_config, catch_study, records, run_folder, single_agent
+from pohp_neurd.experiment import table as tables
 from pohp_neurd.games import catch
-
-LEARNING_RATE = 0.001797
-"""SPG's best in catch, according to the paper."""
-
-MARKS = (1_000, 2_000, 5_000, 20_000, 60_000, 150_000, 300_000)
-"""Steps at which networks are looked at; the collapse is early, so they are dense there."""
-
-SETTINGS = (
-    "spg",
-    "spg,baseline=none",
-    "spg,bootstrapped=last",
-    "spg,epsilon=0.0001",
-    "spg,epsilon=0.01",
-    "spg,epsilon=0.1",
-    "spg,updated=all",
-    "neurd_cix",
-    "neurd_cix,common_mode=dropped",
-    "neurd_cix,baseline=none",
-    "neurd_cix,probability=update",
-    "neurd_cix,bootstrapped=last",
-    "neurd_cix,epsilon=0.01",
-    "neurd_cix,updated=all",
-)
-"""One option at a time. SPG's direction neither has a common mode nor reads the probability.
-
-`updated=all` takes about five times as long as the others."""
 
 _FOUND = tuple(name for name in catch_study.COLUMNS if name not in ("learning_rate", "exploration", "seed"))
 COLUMNS = ("setting", "seed", "steps", "total_reward", "late_misses", *_FOUND)
 """`late_misses`: the share of balls missed over the last tenth of the steps. The rest is `catch_study`'s."""
 
-_OPTIONS: dict[str, Callable[[str], Any]] = {
-    "updated": str,
-    "baseline": str,
-    "common_mode": str,
-    "probability": str,
-    "bootstrapped": str,
-    "epsilon": float,
-}
-
-
-def config(setting: str, *, seeds: int, width: int = 256) -> single_agent.Config:
-    """The experiment of a setting, with exploration 1; a ValueError where the string names none."""
-    learner, *changes = setting.split(",")
-    options = {}
-    for change in changes:
-        name, found, value = change.partition("=")
-        if not found or name not in _OPTIONS:
-            raise ValueError(f"a setting changes any of {', '.join(_OPTIONS)}, but one says {change!r}.")
-        try:
-            options[name] = _OPTIONS[name](value)
-        except ValueError:
-            raise ValueError(f"{name} must be a number, but is {value!r}.") from None
-    return single_agent.Config(
-        learner=learner,
-        learning_rates=(LEARNING_RATE,),
-        seeds=seeds,
-        num_steps=MARKS[-1],
-        interval=MARKS[0],
-        width=width,
-        **options,
-    )
-
 
 def run(
-    path: records.Path,
-    settings: Sequence[str] = SETTINGS,
-    *,
-    seeds: int = 5,
-    until: int = MARKS[-1],
-    width: int = 256,
-    num_cores: int = 1,
+    path: records.Path, config: catch_ablation_config.Config, *, num_cores: int = 1
 ) -> list[dict[str, Any]]:
-    """Runs `settings` to the mark `until`, one after the other; all rows of the study in `path`."""
-    if until not in MARKS:
-        raise ValueError(f"until must be one of {', '.join(map(str, MARKS))}, but is {until}.")
-    configs = {setting: config(setting, seeds=seeds, width=width) for setting in settings}
+    """Runs the settings to their last mark, one after the other; all rows of the study in `path`."""
     folder = pathlib.Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
     table = folder / "ablation.csv"
-    rows = read_rows(table) if table.exists() else []
-    for setting, chosen in configs.items():
-        for mark in (mark for mark in MARKS if mark <= until):
-            if any((row["setting"], row["steps"]) == (setting, mark) for row in rows):
-                continue
-            rows += _look(folder / setting, setting, chosen, mark, num_cores)
-            # So that the file does not depend on the order of calls.
-            rows.sort(key=lambda row: (row["setting"], row["steps"], row["seed"]))
-            records.write_csv(table, rows, COLUMNS)
+    with files.locked(folder, what="study"):
+        rows = read_rows(table) if table.exists() else []
+        for setting in config.settings:
+            for mark in (mark for mark in catch_ablation_config.MARKS if mark <= config.until):
+                if any((row["setting"], row["steps"]) == (setting, mark) for row in rows):
+                    continue
+                rows += _look(folder / setting, setting, config.experiment(setting), mark, num_cores)
+                # So that the file does not depend on the order of calls.
+                rows.sort(key=lambda row: (row["setting"], row["steps"], row["seed"]))
+                records.write_csv(table, rows, COLUMNS)
     return rows
 
 
@@ -139,11 +72,4 @@ def _look(
 
 def read_rows(path: records.Path) -> list[dict[str, Any]]:
     """The rows of an ablation.csv, as numbers but for the setting."""
-    whole = ("seed", "steps", "columns_missed")
-
-    def read(name: str, text: str) -> Any:
-        if name == "setting":
-            return text
-        return int(text) if name in whole else float(text)
-
-    return [{name: read(name, text) for name, text in row.items()} for row in records.read_csv(path)]
+    return tables.figures(path, COLUMNS, text=["setting"])

@@ -45,16 +45,22 @@ def study(path: records.Path) -> list[dict[str, Any]]:
     how what it does say goes with that, over the boards that the policy meets.
     """
     folder = run_folder.RunFolder(pathlib.Path(path))
-    content = records.read_json(folder.config)
-    content.update({name: tuple(content[name]) for name in ("explorations", "learning_rates")})
-    config = single_agent.Config(**content)
+    if not folder.config.is_file():
+        raise ValueError(f"there is no run in {path}.")
+    content = records.read_object(folder.config)
+    try:
+        # JSON has no tuples.
+        lists = {name: tuple(content[name]) for name in ("explorations", "learning_rates")}
+        config = single_agent.Config(**{**content, **lists})
+    except (KeyError, TypeError):
+        raise ValueError(f"{folder.config} is not that of a run of train_single_agent.py.") from None
     if config.environment != "catch":
         raise ValueError(f"this study is of catch, but {path} is a run in {config.environment}.")
     torso = (config.width, config.width)
     like = jax.eval_shape(
         lambda runs: lifetimes.begin_all(config.world(), config.options(), runs, torso=torso), config.runs()
     )
-    restored = checkpoint.restore(folder.checkpoints, like)
+    restored = checkpoint.restore(folder.checkpoints, like, run=folder.digest)
     if restored is None:
         raise ValueError(f"there is no checkpoint in {path}.")
     rows = []

@@ -17,6 +17,7 @@ from jax import Array
 from jaxtyping import Float
 
 from pohp_neurd import checks, learners, policy, regularisation, types
+from pohp_neurd.experiment import changing_game_config
 from pohp_neurd.games import matrix_game
 
 WINNERS = (0, 2, 1)
@@ -26,11 +27,7 @@ next: the action that it plays most often is the one that loses most."""
 READINGS = ("self_play", "bandit")
 WORLDS = ("jumping", "still")
 LEARNERS = ("spg", "neurd_cix")
-BASELINES = ("none", "mean", "value")
-"""None, as in Theorem 1; the running mean of own returns; the exact value of the policies of the moment."""
-
-POINTS = 20
-"""Points of a phase that are kept, each a mean over a twentieth of it; a multiple of 4 for the quarters."""
+BASELINES, POINTS = changing_game_config.BASELINES, changing_game_config.POINTS
 
 COLLAPSE = 1e-3
 """A policy with an entry below this is called collapsed."""

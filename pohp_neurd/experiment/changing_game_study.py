@@ -16,68 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tqdm
 
-from pohp_neurd import checks
-from pohp_neurd.experiment import changing_game, records, summary, table
+from pohp_neurd.experiment import changing_game, changing_game_config, memory, records, summary, table
 from pohp_neurd.experiment.plot import changing_game as picture
 
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """The whole study: every learner in every world, over exploration and step sizes."""
-
-    bias: float = 5.0
-    jump_every: int = 1_000
-    cycles: int = 4
-    batch_size: int = 4
-    explorations: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
-    """Constant ones; 0 is NeuRD."""
-    decreasing: tuple[float, ...] = (0.1, 0.3, 1.0)
-    """First values of explorations that fall as 1 / √(1 + t / decay_start), the rate of Theorem 1."""
-    decay_start: float = 100.0
-    step_sizes: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-    """On returns that are scaled to [−1, 0]."""
-    magnet_strengths: tuple[float, ...] = (0.0, 0.05)
-    """For self-play; the bandit has none."""
-    baselines: tuple[str, ...] = changing_game.BASELINES
-    magnet_speed: float = 0.02
-    baseline_speed: float = 0.05
-    """Of the running mean of returns."""
-    seeds: int = 20
-    tuning_seeds: int = 10
-    """Seeds on which step sizes are chosen; others than those that are reported."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        checks.positive("bias", self.bias)
-        checks.positive("decay_start", self.decay_start)
-        for name in ("explorations", "decreasing"):
-            checks.in_unit_interval(name, getattr(self, name))
-        for name in ("magnet_speed", "baseline_speed"):
-            checks.in_unit_interval(name, getattr(self, name))
-        checks.positive("step_sizes", self.step_sizes)
-        checks.non_negative("magnet_strengths", self.magnet_strengths)
-        for baseline in self.baselines:
-            checks.one_of("baselines", baseline, changing_game.BASELINES)
-        for name in ("explorations", "step_sizes", "magnet_strengths", "baselines"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} must hold at least one entry, but is empty.")
-        for name in ("explorations", "decreasing", "step_sizes", "magnet_strengths", "baselines"):
-            entries = getattr(self, name)
-            if len(set(entries)) < len(entries):
-                raise ValueError(f"{name} must differ, but are {', '.join(map(str, entries))}.")
-        for name in ("jump_every", "cycles", "batch_size", "seeds", "tuning_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
-        checks.seed("seed", self.seed)
-        checks.seed("the last tuning seed", self.seed + self.seeds + self.tuning_seeds - 1)
-        if self.seeds % self.tuning_seeds:
-            raise ValueError(
-                f"seeds must be a multiple of tuning_seeds, {self.tuning_seeds}, but is {self.seeds}."
-            )
-        if self.jump_every % changing_game.POINTS:
-            raise ValueError(
-                f"jump_every must be a multiple of {changing_game.POINTS}, but is {self.jump_every}."
-            )
+Config = changing_game_config.Config
 
 
 class Variant(NamedTuple):
@@ -258,6 +200,12 @@ def summaries(runs: Sequence[table.Row]) -> list[dict[str, Any]]:
 
 def run(config: Config, folder: records.Path, name: str = "rock_paper_scissors") -> list[dict[str, Any]]:
     """The rows of the study's summary; tables and picture are left in `folder`, as NAME*.csv and NAME.png."""
+    # The draws of an update of one call of `changing_game.play`, and the points that are kept of all seeds.
+    points = len(changing_game.WINNERS) * changing_game.POINTS * config.cycles
+    needed = 4.0 * (config.tuning_seeds * config.batch_size + (config.seeds + config.tuning_seeds) * points)
+    memory.check(
+        needed, of=f"batch_size={config.batch_size}, cycles={config.cycles} and seeds={config.seeds}"
+    )
     place = _made(folder, name)
     tables = study(config)
     rows = summaries(tables.runs)

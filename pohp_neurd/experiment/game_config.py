@@ -1,15 +1,17 @@
-"""What makes a run of self-play in a game: one frozen config, with good defaults for each kind of run."""
+"""What makes a run of self-play in a game: one frozen config, with good defaults for each kind of run.
+
+Nothing here loads JAX: a wrong flag is told of at once. `game_schedules` has its numbers over time.
+"""
 
 import dataclasses
 from typing import Any
 
-import jax.numpy as jnp
-
-from pohp_neurd import averaging, checks, learners, regularisation
+from pohp_neurd import checks
 
 POLICIES = ("tabular", "neural")
 UPDATES = ("sampled", "expected")
 PLAYS = ("auto", "compiled", "live")
+LEARNERS = ("spg", "neurd", "neurd_cix")
 OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 
 _TABLE: dict[str, Any] = {
@@ -135,24 +137,26 @@ class Config:
             raise ValueError("game must be the name of an OpenSpiel game, but is empty.")
         for name, choices in (
             *(("policy", POLICIES), ("update", UPDATES), ("play", PLAYS), ("optimizer", OPTIMIZERS)),
+            ("learner", LEARNERS),
             ("weights", ("counterfactual", "realization")),
             ("common_mode", ("paper", "dropped")),
             ("average_over", ("visits", "episodes")),
         ):
             checks.one_of(name, getattr(self, name), choices)
-        learners.rule(self.learner, 0.0 if self.exploration is None else self.exploration)
+        if self.exploration is not None:
+            checks.in_unit_interval("exploration", self.exploration)
         whole = ("episodes", "iterations", "batch_size", "decay_start", "eval_every")
         for name in (*whole, "checkpoint_every", "max_histories"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, but is {value}.")
         magnets = ("magnet_strength", "magnet_decay", "magnet_speed", "magnet_speed_decay")
-        for name in ("step_size", "step_size_decay", "cooling", *magnets):
+        for name in ("step_size", "step_size_decay", "cooling", "exploration_decay", *magnets):
             if getattr(self, name) is not None:
                 checks.non_negative(name, getattr(self, name))
-        checks.non_negative("exploration_decay", self.exploration_decay)
         checks.seed("seed", self.seed)
-        averaging.Weights(self.average_power or 0.0, self.average_forgetting)
+        checks.non_negative("average_power", self.average_power or 0.0)
+        checks.in_unit_interval("average_forgetting", self.average_forgetting)
         if not self.hidden_layers or min(self.hidden_layers) < 1:
             raise ValueError(f"hidden_layers must be sizes of at least 1, but are {self.hidden_layers}.")
         sampled = self.update == "sampled"
@@ -193,43 +197,31 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None:
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
+    _check_that_it_learns(config)
+    checks.count("the number of updates", updates(config))
     return config
 
 
-def rule(config: Config) -> learners.Rule:
-    """The algorithm, with its exploration over time."""
-    exploration = config.exploration or 0.0
-    if not config.exploration_decay:
-        return learners.rule(config.learner, exploration)
-    return learners.rule(config.learner, scheduled(config, exploration, config.exploration_decay))
+def between(config: Config) -> int:
+    """Updates between two evaluations."""
+    return max(1, (config.eval_every or 1) // (config.batch_size or 1))
 
 
-def step_size(config: Config) -> Any:
-    """The step size over time."""
-    hot = scheduled(config, config.step_size or 0.0, config.step_size_decay or 0.0)
-    total, cooling = float(updates(config)), config.cooling or 0.0
-    if not cooling:
-        return hot
-    return lambda count: hot(count) * (1.0 - jnp.asarray(count, jnp.float32) / total) ** cooling
+def _check_that_it_learns(config: Config) -> None:
+    """Raises where a schedule or the magnet leaves a run no way to move."""
+    total, start = updates(config), config.decay_start or 1
+    # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond these
+    # bounds to no more than the first. A magnet of strength τ lets a logit move by 1 / τ of its direction.
+    bounds = {"cooling": (total, "updates of the run"), "step_size_decay": (start, "updates of decay_start")}
+    bounds["magnet_strength"] = bounds["cooling"]
+    for name, (bound, what) in bounds.items():
+        if getattr(config, name) > bound:
+            raise ValueError(
+                f"{name} must be at most the {bound:,} {what}, or nothing is learnt, "
+                f"but is {getattr(config, name):g}."
+            )
 
 
 def updates(config: Config) -> int:
     """Updates of the whole run."""
     return -(-config.budget // (config.batch_size or 1))
-
-
-def magnet(config: Config, scale: float = 1.0) -> regularisation.Magnet | None:
-    """The magnet over time, for returns in [-scale, 0]; None where its strength is 0."""
-    if not config.magnet_strength:
-        return None
-    start = float(config.decay_start or 1)
-    speed = min((config.magnet_speed or 0.0) / start, 1.0)
-    return regularisation.Magnet(
-        scheduled(config, scale * config.magnet_strength, config.magnet_decay),
-        learners.decaying(speed, power=config.magnet_speed_decay or 0.0, start=start),
-    )
-
-
-def scheduled(config: Config, value: float, decay: float) -> Any:
-    """`value` / (1 + t / decay_start)^decay."""
-    return learners.decaying(value, power=decay, start=float(config.decay_start or 1))

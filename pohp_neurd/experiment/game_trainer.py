@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,14 +14,17 @@ import optax
 from pohp_neurd import (
     adam,
     averaging,
+    checks,
     exact,
     learners,
     openspiel,
+    rollout,
     self_play,
     tally_learners,
 )
 from pohp_neurd import tree as trees
-from pohp_neurd.experiment import game_config
+from pohp_neurd.experiment import game_config, game_schedules
+from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import live, live_game, matches, saved
 
 
@@ -36,7 +40,13 @@ class Trainer(NamedTuple):
     export: Callable[[Any], saved.Saved]
     """The policies, apart from the training."""
     diverged: Callable[[Any], int | None]
-    """The first update after which a parameter was not finite; None if there is none."""
+    """The first update after which the learner's state was not finite; None if there is none."""
+    columns: tuple[str, ...] = ()
+    """What `evaluate` finds beside NashConv."""
+
+
+AGAINST_UNIFORM = ("return_against_uniform", "half_width")
+ALONE = ("mean_return", "half_width")
 
 
 class Counted(NamedTuple):
@@ -48,19 +58,50 @@ class Counted(NamedTuple):
 
 def build(config: game_config.Config) -> tuple[game_config.Config, Trainer]:
     """The trainer of a config, and the config with nothing left open."""
-    openspiel.load_game(config.game)  # a name that is none is told of as such, and not as a game too large
+    game = openspiel.load_game(
+        config.game
+    )  # a name that is none is told of as such, and not as a game too large
     may_be_live = (config.policy, config.update) == ("neural", "sampled")
     if config.play != "live":
+        if compiling.may_be_larger(game, config.max_histories):
+            print(
+                f"{config.game} may have more than {config.max_histories:,} histories: they are walked, up "
+                "to that many, before training begins.",
+                file=sys.stderr,
+            )
         try:
             tree = _tree(config.game, config.max_histories)
         except ValueError as error:
             if config.play == "compiled" or not may_be_live:
                 raise ValueError(f"{error} Live play takes policy=neural and update=sampled.") from None
+            print(f"{error} This run plays it live.", file=sys.stderr)
         else:
+            _check_recall(config, tree)
             config = game_config.resolved(config, "compiled", tree.legal.size)
             return config, compiled_trainer(config)
     config = game_config.resolved(config, "live")
     return config, live_trainer(config)
+
+
+def _has_recall(tree: trees.Tree) -> bool:
+    """Whether no information state merges histories that its agent could tell apart."""
+    return exact.sequence_form_of(tree).slot is not None
+
+
+def _check_recall(config: game_config.Config, tree: trees.Tree) -> None:
+    """Refuses what an imperfect recall does not allow, and says what is left out for it."""
+    if _has_recall(tree):
+        return
+    if config.update == "expected":
+        raise ValueError(
+            f"{tree.name} has no perfect recall, which update=expected needs: use update=sampled."
+        )
+    if config.policy == "tabular":
+        print(
+            f"{tree.name} has no perfect recall, which average policies need: this run has none, and saves "
+            "its current policy in the average's place.",
+            file=sys.stderr,
+        )
 
 
 @functools.lru_cache(maxsize=1)
@@ -82,6 +123,7 @@ def _parts(config: game_config.Config) -> _Parts:
     neural_policy = config.policy == "neural"
     seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
     learner = _network_learner(config, tree, seats) if neural_policy else _table_learner(config, seats)
+    recall = _has_recall(tree)
     weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting)
     loop = self_play.loop(
         seats,
@@ -91,15 +133,17 @@ def _parts(config: game_config.Config) -> _Parts:
         update=config.update,
         weights=config.weights,
         alternating=config.alternating,
-        average=None if neural_policy else weights,
+        average=weights if recall and not neural_policy else None,
     )
-    return _Parts(tree, loop, self_play.arena_of(tree))
+    nothing: Any = None  # sampled updates without an average need no more than the board
+    arena = self_play.arena_of(tree) if recall else self_play.Arena(rollout.board(tree), nothing, nothing)
+    return _Parts(tree, loop, arena)
 
 
 def compiled_trainer(config: game_config.Config) -> Trainer:
     """Self-play on a compiled game, with exact NashConv; `config` has nothing left open."""
     tree, loop, arena = _parts(dataclasses.replace(config, seed=0))
-    neural_policy = config.policy == "neural"
+    neural_policy, recall = config.policy == "neural", _has_recall(tree)
     key = jax.random.key(config.seed)
     playing = jax.random.fold_in(key, 1)
 
@@ -121,27 +165,28 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
         return {"updates": updates, "episodes": episodes, "steps": int(state.steps)}
 
     def tables(state: Counted) -> np.ndarray:
+        """The current policy, and the average one if there is one."""
         with jax.enable_x64(True):
-            current = np.asarray(loop.policies(state.loop))
+            found = [np.asarray(loop.policies(state.loop))]
             if neural_policy:
                 smooth = state.loop._replace(learner=tally_learners.averaged(state.loop.learner))
-                average = np.asarray(loop.policies(smooth))
-            else:
-                average = np.asarray(loop.average(arena, state.loop))
-        both = np.stack([current.astype(np.float64), average.astype(np.float64)])
+                found.append(np.asarray(loop.policies(smooth)))
+            elif recall:
+                found.append(np.asarray(loop.average(arena, state.loop)))
+        both = np.stack([table.astype(np.float64) for table in found])
         return both / both.sum(axis=-1, keepdims=True)
 
     def export(state: Counted) -> saved.Saved:
         if not neural_policy:
-            return saved.Saved(saved.About(config.game, "tabular"), *tables(state))
+            found = tables(state)
+            return saved.Saved(saved.About(config.game, "tabular"), found[0], found[-1])
         learnt = state.loop.learner
         networks = learnt.parameters, tally_learners.averaged(learnt).parameters
         return saved.Saved(_about(config, len(learnt.parameters)), *networks)
 
     def evaluate(state: Counted) -> dict[str, float]:
-        both = tables(state)
-        now, on_average = np.asarray(exact.nash_conv(tree, both)).tolist()
-        return {"nash_conv": now, "nash_conv_average": on_average}
+        judged = np.asarray(exact.nash_conv(tree, tables(state))).tolist()
+        return dict(zip(("nash_conv", "nash_conv_average"), judged, strict=False))
 
     def diverged(state: Counted) -> int | None:
         first = int(state.loop.diverged)
@@ -151,29 +196,32 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
 
 
 def live_trainer(config: game_config.Config) -> Trainer:
-    """Self-play on live states, judged by play against the uniform policy."""
+    """Self-play on live states, judged by play against the uniform policy, or alone by its own returns."""
     world = live_game.live_game(config.game)
+    alone = world.num_seats == 1
+    columns = ALONE if alone else AGAINST_UNIFORM
     settings = live.Config(
         batch_episodes=config.batch_size or 1,
         torso=config.hidden_layers,
         baseline="critic" if config.baseline else "none",
         separate=not config.shared,
+        alternating=config.alternating,
         seed=config.seed,
     )
     trainer = live.trainer(world, settings)
     learner = learners.learner(
         trainer.model.apply,
-        game_config.rule(config),
+        game_schedules.rule(config),
         _optimizer(config),
         common_mode=config.common_mode,
-        magnet=game_config.magnet(config, float(world.game.max_utility() - world.game.min_utility())),
+        magnet=game_schedules.magnet(config, float(world.game.max_utility() - world.game.min_utility())),
     )
     trainer = trainer._replace(learner=learners.Learner(learner.init, jax.jit(learner.update)))
 
     def advance(state: live.State, num_updates: int) -> live.State:
         for _ in range(num_updates):
-            following, _ = live.advance(trainer, state, 1)
-            if not _finite(following):
+            following, _ = live.update(trainer, state)
+            if not checks.all_finite(following.learner):
                 return following
             state = following
         return state
@@ -184,11 +232,12 @@ def live_trainer(config: game_config.Config) -> Trainer:
 
     def evaluate(state: live.State) -> dict[str, float]:
         mine = live.network(trainer, state)
-        found = matches.play(trainer.world, [mine, None], _MATCH_EPISODES, seed=int(state.learner.updates))
-        return {"return_against_uniform": found.mean, "half_width": found.mean - found.low}
+        at_table = [mine] if alone else [mine, None]
+        found = matches.play(trainer.world, at_table, _MATCH_EPISODES, seed=int(state.learner.updates))
+        return dict(zip(columns, (found.mean, found.mean - found.low), strict=True))
 
     def diverged(state: live.State) -> int | None:
-        return None if _finite(state) else int(state.learner.updates) - 1
+        return None if checks.all_finite(state.learner) else int(state.learner.updates) - 1
 
     def export(state: live.State) -> saved.Saved:
         found = state.learner.parameters
@@ -200,7 +249,9 @@ def live_trainer(config: game_config.Config) -> Trainer:
         # Live play keeps no average: both are the current network.
         return saved.Saved(_about(config, len(networks)), networks, networks)
 
-    return Trainer(functools.partial(live.init, trainer), advance, counts, evaluate, export, diverged)
+    return Trainer(
+        functools.partial(live.init, trainer), advance, counts, evaluate, export, diverged, columns
+    )
 
 
 def _about(config: game_config.Config, num_networks: int) -> saved.About:
@@ -210,17 +261,13 @@ def _about(config: game_config.Config, num_networks: int) -> saved.About:
 _MATCH_EPISODES = 512
 
 
-def _finite(state: live.State) -> bool:
-    return all(bool(np.all(np.isfinite(leaf))) for leaf in jax.tree.leaves(state.learner.parameters))
-
-
 def _table_learner(config: game_config.Config, seats: tally_learners.Seats) -> tally_learners.TallyLearner:
     sampled = config.update == "sampled"
     return tally_learners.table(
         seats,
-        [game_config.rule(config)] * len(seats.rows),
-        step_size=game_config.step_size(config),
-        magnet=game_config.magnet(config),
+        [game_schedules.rule(config)] * len(seats.rows),
+        step_size=game_schedules.step_size(config),
+        magnet=game_schedules.magnet(config),
         baseline_rate=0.05 if config.baseline and sampled else None,
         average_over=config.average_over,
     )
@@ -234,10 +281,10 @@ def _network_learner(
         seats,
         features,
         saved.model_of(_about(config, 1), features.shape[1], tree.num_actions),
-        [game_config.rule(config)] * len(seats.rows),
-        _optimizer(config),
+        [game_schedules.rule(config)] * len(seats.rows),
+        _optimizers(config, len(seats.rows)),
         shared=config.shared,
-        magnet=game_config.magnet(config),
+        magnet=game_schedules.magnet(config),
         common_mode=config.common_mode,
         baseline=config.baseline and config.update == "sampled",
         average_rate=config.average_forgetting or 0.001,
@@ -245,11 +292,19 @@ def _network_learner(
     )
 
 
-def _optimizer(config: game_config.Config) -> optax.GradientTransformation:
-    rate = game_config.step_size(config)
+def _optimizers(config: game_config.Config, num_seats: int) -> list[optax.GradientTransformation]:
+    """One for each network: an optimizer counts its own steps, which with every n-th turn are too few."""
+    if config.shared:
+        return [_optimizer(config)]
+    every = num_seats if config.alternating else 1
+    return [_optimizer(config, every=every, first=seat % every) for seat in range(num_seats)]
+
+
+def _optimizer(config: game_config.Config, *, every: int = 1, first: int = 0) -> optax.GradientTransformation:
+    schedule = game_schedules.step_size(config)
     chosen: dict[str, Callable[[Any], optax.GradientTransformation]] = {
         "adam": optax.adam,
         "adam_without_momentum": adam.adam_without_momentum,
         "sgd": learners.sgd,
     }
-    return chosen[config.optimizer](rate)
+    return chosen[config.optimizer](lambda count: schedule(every * count + first))

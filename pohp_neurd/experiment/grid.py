@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -46,7 +47,19 @@ def parse(script: str, texts: Sequence[str]) -> Grid:
 
 def _listed(text: str) -> list[str]:
     span = re.fullmatch(r"(\d+):(\d+)", text)
-    return [str(number) for number in range(int(span[1]), int(span[2]))] if span else table.items(text)
+    if span is None:
+        return table.items(text)
+    numbers = range(int(span[1]), int(span[2]))
+    _check_size(len(numbers[: _MOST + 1]))
+    return [str(number) for number in numbers]
+
+
+_MOST = 1_000_000
+
+
+def _check_size(settings: int) -> None:
+    if settings > _MOST:
+        raise ValueError(f"a sweep must have at most {_MOST:,} settings, but this one has more.")
 
 
 def read(path: records.Path) -> list[Grid]:
@@ -84,9 +97,11 @@ def settings(grids: Sequence[Grid]) -> list[Setting]:
         for name, values in grid.values.items():
             if not values:
                 raise ValueError(f"{name} must have at least one value, but has none.")
+        _check_size(math.prod(map(len, grid.values.values())))
         typed = [[jobs.typed(grid.script, name, v) for v in values] for name, values in grid.values.items()]
         for combination in itertools.product(*typed):
             setting = Setting(grid.script, dict(zip(grid.values, combination, strict=True)))
+            jobs.refuse_ignored(setting.flags)
             jobs.JOBS[grid.script].config(setting.flags)
             found[setting.id] = setting
     if not found:

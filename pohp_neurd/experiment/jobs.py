@@ -1,4 +1,7 @@
-"""The training scripts as a sweep sees them: flags in, a folder and final figures out."""
+"""The training scripts as a sweep sees them: flags in, a folder and final figures out.
+
+JAX is loaded to run a setting, not to check one.
+"""
 
 import dataclasses
 import pathlib
@@ -8,14 +11,13 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pohp_neurd import checks, openspiel
+from pohp_neurd import checks
 from pohp_neurd.experiment import (
-    bandit,
-    divergence,
+    bandit_config,
     game_config,
-    game_run,
-    matrix_self_play,
-    single_agent,
+    interruption,
+    matrix_config,
+    single_agent_config,
 )
 
 
@@ -49,7 +51,7 @@ def attempt(script: str, flags: Mapping[str, Any], path: pathlib.Path) -> Outcom
             shutil.rmtree(path)  # killed before it was a run
         job = JOBS[script]
         figures = _scalars(job.run(job.config(flags), path))
-    except divergence.Diverged as error:
+    except checks.Diverged as error:
         sentence = error.without_checkpoint
     except ValueError as error:
         sentence = str(error)
@@ -57,7 +59,7 @@ def attempt(script: str, flags: Mapping[str, Any], path: pathlib.Path) -> Outcom
         sentence = f"{error.strerror or error}: {error.filename or path}."
     except MemoryError:
         sentence = "There was not enough memory."
-    except game_run.Interrupted:
+    except interruption.Interrupted:
         raise
     except Exception as error:
         sentence = f"{type(error).__name__}: {error} ({traceback.format_tb(error.__traceback__)[-1].strip()})"
@@ -78,16 +80,24 @@ def typed(script: str, name: str, value: Any) -> Any:
         if "tuple" in kind:
             numbers = "int" in kind
             parts = value.split(_separator(numbers)) if isinstance(value, str) else value
-            return tuple(map(_whole if numbers else str, parts))
+            return tuple(map(checks.whole if numbers else str, parts))
         if "bool" in kind:
             return {"true": True, "false": False}[str(value).lower()]
         if "float" in kind:
             return float(value) + 0.0  # there is one zero only
         if "int" in kind:
-            return _whole(value)
+            return checks.whole(value)
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{name} must be of the kind {kind}, but is {value!r}.") from None
     return str(value)
+
+
+def refuse_ignored(flags: Mapping[str, Any]) -> None:
+    """Raises where one of `flags`, which are those that somebody has given, would be ignored."""
+    learner = flags.get("learner")
+    for name in ("exploration", "exploration_decay"):
+        if flags.get(name) is not None and learner in ("spg", "neurd"):
+            raise ValueError(f"{name} is for learner=neurd_cix: {learner} has none, so leave it out.")
 
 
 def text(value: Any) -> Any:
@@ -99,12 +109,6 @@ def text(value: Any) -> Any:
 
 def _separator(numbers: bool) -> str:
     return "x" if numbers else "+"
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool):
-        raise ValueError("true and false are no numbers")
-    return value if isinstance(value, int) else int(str(value))
 
 
 def _kinds(config_class: Any) -> dict[str, str]:
@@ -131,28 +135,34 @@ def _is_begun(path: pathlib.Path) -> bool:
 
 def _game_config(flags: Mapping[str, Any]) -> game_config.Config:
     config = game_config.Config(**flags)
+    from pohp_neurd import openspiel
+
     openspiel.load_game(config.game)
     return config
 
 
 def _run_game(config: game_config.Config, path: pathlib.Path) -> Mapping[str, Any]:
+    from pohp_neurd.experiment import game_run
+
     return game_run.run(config, path, resume=_is_begun(path))
 
 
 _PLURAL = {"exploration": "explorations", "learning_rate": "learning_rates"}
 
 
-def _single_agent_config(flags: Mapping[str, Any]) -> single_agent.Config:
+def _single_agent_config(flags: Mapping[str, Any]) -> single_agent_config.Config:
     """One seed, learning rate and exploration to a setting, so that settings can be laid over many cores."""
     checks.seed("seed", flags.get("seed", 0))
     chosen = {name: value for name, value in flags.items() if name not in (*_PLURAL, "seed")}
     for name, plural in _PLURAL.items():
         if name in flags:
             chosen[plural] = (flags[name],)
-    return single_agent.Config(**chosen, first_seed=flags.get("seed", 0), seeds=1)
+    return single_agent_config.Config(**chosen, first_seed=flags.get("seed", 0), seeds=1)
 
 
-def _run_single_agent(config: single_agent.Config, path: pathlib.Path) -> Mapping[str, Any]:
+def _run_single_agent(config: single_agent_config.Config, path: pathlib.Path) -> Mapping[str, Any]:
+    from pohp_neurd.experiment import single_agent
+
     figures = single_agent.run(config, path, resume=_is_begun(path))
     (setting,) = figures["settings"]
     return {
@@ -162,18 +172,22 @@ def _run_single_agent(config: single_agent.Config, path: pathlib.Path) -> Mappin
     }
 
 
-def _run_bandit(config: bandit.Config, path: pathlib.Path) -> Mapping[str, Any]:
+def _run_bandit(config: bandit_config.Config, path: pathlib.Path) -> Mapping[str, Any]:
+    from pohp_neurd.experiment import bandit
+
     rows = bandit.run(config, path, overwrite=_is_begun(path))
     return bandit.final_figures(config, rows)
 
 
-def _run_matrix_game(config: matrix_self_play.Config, path: pathlib.Path) -> Mapping[str, Any]:
+def _run_matrix_game(config: matrix_config.Config, path: pathlib.Path) -> Mapping[str, Any]:
+    from pohp_neurd.experiment import matrix_self_play
+
     return matrix_self_play.run(config, path, overwrite=_is_begun(path), tell=lambda line: None)
 
 
 _SINGLE_AGENT = {
     name: kind
-    for name, kind in _kinds(single_agent.Config).items()
+    for name, kind in _kinds(single_agent_config.Config).items()
     if name not in (*_PLURAL.values(), "seeds", "first_seed")
 } | {"exploration": "float", "learning_rate": "float", "seed": "int"}
 
@@ -181,7 +195,7 @@ JOBS: Mapping[str, Job] = {
     "train_game": Job(_kinds(game_config.Config), _game_config, _run_game),
     "train_single_agent": Job(_SINGLE_AGENT, _single_agent_config, _run_single_agent),
     "train_matrix_game": Job(
-        _kinds(matrix_self_play.Config), lambda flags: matrix_self_play.Config(**flags), _run_matrix_game
+        _kinds(matrix_config.Config), lambda flags: matrix_config.Config(**flags), _run_matrix_game
     ),
-    "bandit": Job(_kinds(bandit.Config), lambda flags: bandit.Config(**flags), _run_bandit),
+    "bandit": Job(_kinds(bandit_config.Config), lambda flags: bandit_config.Config(**flags), _run_bandit),
 }

@@ -1,63 +1,42 @@
 """How good a trained policy is: exact where its game compiles, by play and trained responders elsewhere."""
 
 import dataclasses
-import pathlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from pohp_neurd import checks, exact, openspiel
+from pohp_neurd import exact, openspiel
 from pohp_neurd import tree as trees
+from pohp_neurd.experiment import judgement_config
 from pohp_neurd.openspiel import matches, players, saved
 
-UNIFORM = "uniform"
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """What to find out. Wrong values raise a ValueError here, before any work."""
-
-    checkpoint: str = ""
-    """The folder of a run."""
-    use: str = "average"
-    """The average or the current policy."""
-    opponent: str = ""
-    """uniform, or the folder of another run: play it head to head."""
-    episodes: int = 20_000
-    """Of head-to-head play, and of judging responders."""
-    response_updates: int = 0
-    """Updates of a learner that is trained to respond, for a lower bound on NashConv."""
-    max_histories: int = 2_000_000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.checkpoint:
-            raise ValueError("checkpoint must be the folder of a run, but is empty.")
-        checks.one_of("use", self.use, saved.WHICH)
-        for name, least in (("episodes", 100), ("response_updates", 0), ("max_histories", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, but is {getattr(self, name)}.")
-        for folder in (self.checkpoint, *([self.opponent] if self.opponent not in ("", UNIFORM) else [])):
-            if not pathlib.Path(folder).is_dir():
-                raise ValueError(f"{folder} is not the folder of a run.")
+Config = judgement_config.Config
 
 
 def judge(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]:
     """All that was asked for, as figures; `tell` gets a sentence for each."""
     mine = saved.load(config.checkpoint)
-    theirs = None if config.opponent in ("", UNIFORM) else saved.load(config.opponent)
+    theirs = None if config.opponent in ("", judgement_config.UNIFORM) else saved.load(config.opponent)
     if theirs is not None and theirs.about.game != mine.about.game:
         raise ValueError(
             f"{config.checkpoint} plays {mine.about.game}, but {config.opponent} plays {theirs.about.game}."
         )
-    tree = _compiled(mine.about.game, config.max_histories)
+    alone = openspiel.load_game(mine.about.game).num_players() == 1
+    if alone and config.opponent:
+        raise ValueError(f"{mine.about.game} has one seat: there is none for opponent={config.opponent}.")
+    tree = _compiled(config, mine.about.game)
     figures: dict[str, Any] = {"game": mine.about.game, "use": config.use, "nash_conv": None}
     if tree is not None:
         table = saved.table(mine, tree, config.use)
         figures["nash_conv"] = float(exact.nash_conv(tree, table))
         figures["returns"] = exact.expected_returns(tree, table).tolist()
         tell(f"NashConv of the {config.use} policy: {figures['nash_conv']:.6f} (exact)")
+    elif alone:
+        figures["mean_return"] = _alone(config, mine)
+        found = figures["mean_return"]
+        tell(f"Mean return: {found['mean']:.4f} (95% interval {found['low']:.4f} to {found['high']:.4f})")
     if config.opponent:
         figures["head_to_head"] = _head_to_head(config, mine, theirs, tree)
         found = figures["head_to_head"]
@@ -73,11 +52,23 @@ def judge(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]
     return figures
 
 
-def _compiled(game: str, max_histories: int) -> trees.Tree | None:
+def _compiled(config: Config, game: str) -> trees.Tree | None:
+    """The game's tree; without one, a line on stderr says what cannot be judged and what can."""
     try:
-        return openspiel.compile_game(game, max_histories=max_histories)
-    except ValueError:
+        return openspiel.compile_game(game, max_histories=config.max_histories)
+    except ValueError as error:
+        reason = str(error).partition(": ")[0]  # what follows is advice for training
+        print(
+            f"NashConv is not computed, as {reason}: --response_updates=200 gives a lower bound on it, "
+            "--opponent=uniform a head-to-head result.",
+            file=sys.stderr,
+        )
         return None
+
+
+def _alone(config: Config, mine: saved.Saved) -> dict[str, Any]:
+    found = matches.play(mine.about.game, [_player(mine, config.use)], config.episodes, config.seed)
+    return found._asdict()
 
 
 def _head_to_head(

@@ -4,10 +4,10 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 
@@ -23,6 +23,8 @@ def cores(wanted: int | None) -> int:
 
 def deal(tree: Any, count: int) -> list[Any]:
     """The runs of `tree`, along its leading axis, in `count` lanes of almost equal length."""
+    import jax
+
     size = len(jax.tree.leaves(tree)[0])
     shares = np.array_split(np.arange(size), count)
     return [jax.tree.map(lambda leaf, s=s: leaf[s[0] : s[-1] + 1], tree) for s in shares]
@@ -30,6 +32,8 @@ def deal(tree: Any, count: int) -> list[Any]:
 
 def gather(trees: Sequence[Any]) -> Any:
     """The inverse of `deal`."""
+    import jax
+
     return jax.tree.map(lambda *parts: np.concatenate(parts), *trees)
 
 
@@ -44,8 +48,15 @@ def workers(count: int) -> Iterator[Callable[..., Iterable[Any]]]:
         yield map
         return
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(count, context, initializer=use_one_core) as pool:
+    with concurrent.futures.ProcessPoolExecutor(count, context, initializer=_begin) as pool:
         yield pool.map
+
+
+def _begin() -> None:
+    """The beginning of a process: Ctrl-C and a closed terminal are for who has started it, and will save."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    use_one_core()
 
 
 def use_one_core() -> None:

@@ -10,41 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from pohp_neurd import checks, exact, learners, policy, regularisation, tabular, types
-from pohp_neurd.experiment import records, run_folder
+from pohp_neurd.experiment import matrix_config, memory, records, run_folder
 from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.games import matrix_game
 
 COLUMNS = ("updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average")
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """One run of two agents in biased rock-paper-scissors."""
-
-    learner: str = "neurd_cix"
-    exploration: float = 0.1
-    step_size: float = 0.05
-    magnet_strength: float = 0.2
-    magnet_speed: float = 0.02
-    batch_size: int = 64
-    episodes: int = 640_000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        learners.rule(self.learner, self.exploration)
-        learners.sgd(self.step_size)
-        regularisation.Magnet(self.magnet_strength, self.magnet_speed)
-        checks.seed("seed", self.seed)
-        for name in ("batch_size", "episodes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
-        if self.episodes < self.batch_size * _ROWS:
-            raise ValueError(
-                f"episodes must be at least {_ROWS} batches of {self.batch_size}, but is {self.episodes}."
-            )
-
-
-_ROWS = 20
+Config = matrix_config.Config
 
 
 def run(
@@ -53,18 +26,29 @@ def run(
     """Trains, tells of NashConv as it falls, leaves the run's folder, and returns the final figures."""
     payoffs = matrix_game.BIASED_ROCK_PAPER_SCISSORS
     game = matrix_game.zero_sum(payoffs, "biased rock-paper-scissors")
-    folder = run_folder.open_run(path, dataclasses.asdict(config), overwrite=overwrite)
+    # The episodes of an update, and a key for each update between two rows.
+    needed = 64.0 * config.batch_size + 8.0 * config.episodes / config.batch_size / matrix_config.ROWS
+    memory.check(needed, of=f"batch_size={config.batch_size} and episodes={config.episodes}")
+    with run_folder.opened(path, dataclasses.asdict(config), overwrite=overwrite) as folder:
+        return _run(config, folder, game, payoffs, tell)
+
+
+def _run(
+    config: Config, folder: run_folder.RunFolder, game: Any, payoffs: np.ndarray, tell: Callable[[str], None]
+) -> dict[str, Any]:
     learner, advance = _loop(config, payoffs - payoffs.max())
     table = tabular.table(1, payoffs.shape[0])
     states = jax.vmap(lambda _: learner.init(table.init(key=jax.random.key(0))))(jnp.arange(2))
     total = jnp.zeros((2, payoffs.shape[0]))
-    updates = config.episodes // config.batch_size // _ROWS
+    updates = config.episodes // config.batch_size // matrix_config.ROWS
     rows: list[dict[str, Any]] = []
     start = time.perf_counter()
-    for block in range(_ROWS):
+    for block in range(matrix_config.ROWS):
         key = jax.random.fold_in(jax.random.key(config.seed), block)
         (states, total), current = advance((states, total), key, updates)
         done = (block + 1) * updates
+        if not checks.all_finite(states):
+            raise checks.Diverged("a logit", after=f"{done:,} updates", remedy="step_size")
         rows.append(
             {
                 "updates": done,

@@ -8,8 +8,8 @@ from typing import Any
 
 from pohp_neurd import checks
 from pohp_neurd.experiment import table
-from pohp_neurd.experiment.plot import learning_curve, nash_conv, sensitivity
 
+BANDS = ("interquartile", "bootstrap")
 KINDS = ("sensitivity", "learning_rates", "learning_curves", "nash_conv")
 
 _SERIES = {
@@ -32,6 +32,7 @@ FIGURES = frozenset(
         "nash_conv",
         "nash_conv_average",
         "return_against_uniform",
+        "mean_return",
         "half_width",
     ]
 )
@@ -59,7 +60,7 @@ class Config:
 
     def __post_init__(self) -> None:
         checks.one_of("kind", self.kind, KINDS)
-        checks.one_of("band", self.band, nash_conv.BANDS)
+        checks.one_of("band", self.band, BANDS)
         if not self.inputs:
             raise ValueError("there is nothing to draw: give at least one input.")
         if not pathlib.Path(self.output).name:
@@ -72,6 +73,8 @@ class Config:
 
 def draw(config: Config) -> None:
     """Draws what `config` asks for."""
+    from pohp_neurd.experiment.plot import learning_curve, nash_conv, sensitivity  # matplotlib takes a second
+
     rows: list[table.Row] = [row for text in config.inputs for row in read(text)]
     for text in config.where:
         rows = table.select(rows, table.conditions(text))

@@ -34,6 +34,15 @@ def read_json(path: Path) -> Any:
             raise ValueError(f"{os.fspath(path)} is not valid JSON: {error}.") from None
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """The content of a JSON file that holds names and values; a ValueError that names any other file."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        kind = {list: "a list", type(None): "null"}.get(type(content), repr(content))
+        raise ValueError(f"{os.fspath(path)} must hold a JSON object, but holds {kind}.")
+    return content
+
+
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Writes `rows`, every one with exactly `columns`."""
     for row in rows:

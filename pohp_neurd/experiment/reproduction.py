@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import grid, records, single_agent, summary, sweep
-from pohp_neurd.experiment.plot import sensitivity
+from pohp_neurd.experiment import grid, records, single_agent_config, summary, sweep
 
 # As the paper lists them; 0.00008 stands there twice. Catch's best, 0.001797, is listed as 0.00180.
 PAPER_RATES = (
@@ -55,15 +54,15 @@ class Config:
     scale: str = "small"
     learning_rate: str = "best"
     """`best` of the sweep, by mean accumulated reward; `paper`, without a sweep; or a number."""
-    updated: str = single_agent.Config.updated
-    baseline: str = single_agent.Config.baseline
-    common_mode: str = single_agent.Config.common_mode
-    probability: str = single_agent.Config.probability
-    bootstrapped: str = single_agent.Config.bootstrapped
-    epsilon: float = single_agent.Config.epsilon
+    updated: str = single_agent_config.Config.updated
+    baseline: str = single_agent_config.Config.baseline
+    common_mode: str = single_agent_config.Config.common_mode
+    probability: str = single_agent_config.Config.probability
+    bootstrapped: str = single_agent_config.Config.bootstrapped
+    epsilon: float = single_agent_config.Config.epsilon
 
     def __post_init__(self) -> None:
-        checks.one_of("environment", self.environment, single_agent.ENVIRONMENTS)
+        checks.one_of("environment", self.environment, single_agent_config.ENVIRONMENTS)
         checks.one_of("scale", self.scale, tuple(SCALES))
         if self.learning_rate not in ("best", "paper"):
             try:
@@ -72,7 +71,7 @@ class Config:
                 raise ValueError(
                     f"learning_rate must be best, paper or a number above 0, but is {self.learning_rate!r}."
                 ) from None
-        single_agent.Config(**{name: getattr(self, name) for name in _READING})
+        single_agent_config.Config(**{name: getattr(self, name) for name in _READING})
 
     @property
     def fixed(self) -> dict[str, Any]:
@@ -86,7 +85,7 @@ class Config:
             **{name: getattr(self, name) for name in _READING},
         }
         always = ("environment", "num_steps", "interval")
-        default = single_agent.Config()
+        default = single_agent_config.Config()
         return {n: value for n, value in given.items() if n in always or value != getattr(default, n)}
 
     @property
@@ -163,6 +162,8 @@ def _rates(folder: pathlib.Path, rows: list[dict[str, Any]], config: Config) -> 
     name = f"learning_rates{config.suffix}"
     _write(folder, name, summaries, {"learning rate": "{learning_rate}", **summary.COLUMNS})
     title = f"{config.title}: SPG over learning rates"
+    from pohp_neurd.experiment.plot import sensitivity
+
     sensitivity.learning_rate(folder / f"{name}.png", rows, title=title)
     return {"learning_rate": best["learning_rate"], "spg_best_mean": best["mean"]}
 
@@ -185,6 +186,8 @@ def _explorations(
     columns = {"learner": "{learner}", "exploration": "{exploration}", **summary.COLUMNS}
     _write(folder, name, summaries, columns)
     title = f"{config.title} at learning rate {shown}, {cix[0]['steps']:,} steps"
+    from pohp_neurd.experiment.plot import sensitivity
+
     sensitivity.exploration(folder / f"{name}.png", cix, reference=spg, title=title)
     return {
         "spg_mean": summaries[0]["mean"],

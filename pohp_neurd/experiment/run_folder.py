@@ -1,19 +1,22 @@
 """The folder of a run: configuration, rows, checkpoints and picture, never overwritten unasked."""
 
+import contextlib
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pohp_neurd import files
 from pohp_neurd.experiment import records
 
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
-    """Where the files of a run stand. Made by `open_run`."""
+    """Where the files of a run stand. Made by `opened`."""
 
     path: pathlib.Path
 
@@ -43,60 +46,74 @@ class RunFolder:
         return self.path / "events"
 
     @property
+    def digest(self) -> str:
+        """What tells the run from others, by its configuration: equal ones make equal runs, to the bit."""
+        content = json.dumps(records.read_object(self.config), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
     def curve(self) -> pathlib.Path:
         """The picture."""
         return self.path / "curve.png"
 
 
-def open_run(
+@contextlib.contextmanager
+def opened(
     path: records.Path, config: Mapping[str, Any], *, resume: bool = False, overwrite: bool = False
-) -> RunFolder:
-    """The folder of a new run, or of one that goes on.
+) -> Iterator[RunFolder]:
+    """The folder of a new run, or of one that goes on, for this process alone as long as the block lasts.
 
     A folder that holds anything is refused, with one sentence, unless it is a run's and `overwrite` throws
     that run away or `resume` goes on with it. A run goes on only under the configuration it began with.
     """
     check_open(path, resume=resume, overwrite=overwrite)
     folder = RunFolder(pathlib.Path(path))
-    if resume:
-        _check_same(folder, config)
-        return folder
-    if folder.config.is_file():
-        _remove(folder)
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-        records.write_json(folder.config, config)
-    except OSError as error:
-        raise ValueError(f"{folder.path} cannot be written: {error.strerror}.") from None
-    return folder
+    with files.locked(path, what="run"):
+        check_open(path, resume=resume, overwrite=overwrite)  # another may have been at work until now
+        if resume:
+            _check_same(folder, config)
+        else:
+            if folder.config.is_file():
+                _remove(folder)
+            try:
+                records.write_json(folder.config, config)
+            except OSError as error:
+                raise ValueError(f"{folder.path} cannot be written: {error.strerror}.") from None
+        yield folder
 
 
 def check_open(path: records.Path, *, resume: bool = False, overwrite: bool = False) -> None:
-    """Raises a ValueError if `open_run` would refuse this folder, whatever the configuration."""
+    """Raises a ValueError if `opened` would refuse this folder, whatever the configuration."""
     if resume and overwrite:
         raise ValueError("a run can be resumed or overwritten, but not both.")
+    check_writable(path)
     folder = RunFolder(pathlib.Path(path))
-    if folder.path.exists() and not folder.path.is_dir():
-        raise ValueError(f"{folder.path} is a file, but a run needs a folder.")
     is_run = folder.config.is_file()
     if resume and not is_run:
         raise ValueError(f"there is no run to resume in {folder.path}.")
-    if not resume and folder.path.exists() and any(folder.path.iterdir()):
+    if not resume and folder.path.exists() and any(file.name != files.LOCK for file in folder.path.iterdir()):
         if not is_run:
             raise ValueError(f"{folder.path} holds files that are not a run's: choose another folder.")
         if not overwrite:
             raise ValueError(
                 f"{folder.path} already holds a run: choose another folder, or resume or overwrite it."
             )
-    nearest = next(place for place in (folder.path, *folder.path.absolute().parents) if place.exists())
+
+
+def check_writable(path: records.Path) -> None:
+    """Raises a ValueError unless `path` is a folder that may be written to, or can be made one."""
+    if not os.fspath(path):
+        raise ValueError("a run needs a folder, but its name is empty.")
+    place = pathlib.Path(path)
+    if place.exists() and not place.is_dir():
+        raise ValueError(f"{place} is a file, but a run needs a folder.")
+    nearest = next(each for each in (place, *place.absolute().parents) if each.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise ValueError(
-            f"{folder.path} cannot be written: {nearest} is not a folder that may be written to."
-        )
+        raise ValueError(f"{place} cannot be written: {nearest} is not a folder that may be written to.")
 
 
 def _check_same(folder: RunFolder, config: Mapping[str, Any]) -> None:
-    before, now = records.read_json(folder.config), json.loads(json.dumps(config))
+    before, now = records.read_object(folder.config), json.loads(json.dumps(config))
     missing = "absent"
     changed = [
         f"{name} was {before.get(name, missing)} and is now {now.get(name, missing)}"

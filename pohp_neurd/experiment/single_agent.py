@@ -9,19 +9,24 @@ import functools
 import itertools
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 import tqdm
 
-from pohp_neurd import checkpoint, checks, lifetimes, online, process
-from pohp_neurd.experiment import divergence, lanes, records, run_folder
+from pohp_neurd import checkpoint, checks, lifetimes
+from pohp_neurd.experiment import (
+    interruption,
+    lanes,
+    memory,
+    records,
+    run_folder,
+    single_agent_config,
+    table,
+)
 from pohp_neurd.experiment.plot import learning_curve
-from pohp_neurd.games import cart_pole, catch
-
-ENVIRONMENTS = ("catch", "cart_pole")
 
 COLUMNS = (
     "updates",
@@ -37,93 +42,11 @@ COLUMNS = (
     "seed",
 )
 
-_OPTIONS = (
-    *("learner", "updated", "baseline", "common_mode", "probability", "bootstrapped", "epsilon"),
-    *("exploration_decay", "decay_start"),
-)
-
 # Threads within an operation would make a step slower, and its rounding a matter of their number.
 ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """What makes a single-agent experiment. Wrong values raise a ValueError here, before any work."""
-
-    environment: str = "catch"
-    learner: str = "neurd_cix"
-    explorations: tuple[float, ...] = (1.0,)
-    learning_rates: tuple[float, ...] = (0.00003,)
-    seeds: int = 20
-    first_seed: int = 0
-    num_steps: int = 300_000
-    interval: int = 1_000
-    """Steps between two rows of metrics."""
-    checkpoint_every: int = 50
-    """Intervals between two checkpoints."""
-    horizon: int | None = None
-    """None: continuing, as in the paper. Otherwise the decisions of an episode at most."""
-    swap_every: int | None = None
-    """Of catch: steps after which left and right change their meanings, and again; None: never."""
-    updated: str = "oldest"
-    baseline: str = "critic"
-    common_mode: str = "paper"
-    probability: str = "acting"
-    bootstrapped: str = "every"
-    epsilon: float = 1e-8
-    exploration_decay: float = 0.0
-    """p of the factor (1 + t / decay_start)^-p on the exploration at update t."""
-    decay_start: int = 1_000
-    width: int = 256
-    """Units of each hidden layer."""
-
-    def __post_init__(self) -> None:
-        checks.one_of("environment", self.environment, ENVIRONMENTS)
-        self.options()  # checks its own
-        for name in ("explorations", "learning_rates"):
-            values = getattr(self, name)
-            if not values:
-                raise ValueError(f"{name} must hold at least one number, but is empty.")
-            if len(set(values)) < len(values):
-                raise ValueError(f"{name} must differ, but are {', '.join(f'{v:g}' for v in values)}.")
-        for exploration in self.explorations:
-            checks.in_unit_interval("exploration", exploration)
-        for rate in self.learning_rates:
-            checks.positive("learning_rate", rate)
-        for name in ("seeds", "num_steps", "interval", "checkpoint_every", "width"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
-        checks.seed("first_seed", self.first_seed)
-        checks.seed("the last seed", self.first_seed + self.seeds - 1)
-        if self.num_steps % self.interval:
-            raise ValueError(
-                f"num_steps must be a multiple of interval, but {self.num_steps} is none of {self.interval}."
-            )
-        self.world()  # checks what is its own
-
-    def options(self) -> online.Options:
-        """The agent's options."""
-        return online.Options(**{name: getattr(self, name) for name in _OPTIONS})
-
-    def world(self) -> process.Process:
-        """The environment."""
-        if self.environment == "catch":
-            return catch.Catch(horizon=self.horizon, swap_every=self.swap_every)
-        if self.swap_every is not None:
-            raise ValueError("swap_every is for environment=catch.")
-        return cart_pole.CartPole(horizon=self.horizon)
-
-    def runs(self) -> lifetimes.Runs:
-        """Every learning rate with every exploration and every seed, the seeds innermost."""
-        rates, explorations, seeds = zip(*self.settings(), strict=True)
-        return lifetimes.Runs(
-            np.array(seeds, np.int32), np.array(rates, np.float32), np.array(explorations, np.float32)
-        )
-
-    def settings(self) -> list[tuple[float, float, int]]:
-        """Learning rate, exploration and seed of every run."""
-        seeds = range(self.first_seed, self.first_seed + self.seeds)
-        return list(itertools.product(self.learning_rates, self.explorations, seeds))
+Config = single_agent_config.Config
 
 
 def run(
@@ -137,9 +60,29 @@ def run(
 ) -> dict[str, Any]:
     """Runs or resumes the experiment in the folder `path`; the final figures.
 
-    `stop_after` ends the work after so many intervals with a checkpoint, to be resumed.
+    `stop_after` ends the work after so many intervals with a checkpoint, to be resumed; so do signals.
     """
-    folder = run_folder.open_run(path, dataclasses.asdict(config), resume=resume, overwrite=overwrite)
+    num_runs = config.seeds * len(config.learning_rates) * len(config.explorations)
+    # Of each run its window, its weights and what Adam keeps of them.
+    each = 1_000.0 + memory.of_layers((config.width,) * 2, copies=2)
+    memory.check(num_runs * each, of=f"width={config.width} and {num_runs} runs")
+    chosen = {"resume": resume, "overwrite": overwrite}
+    with (
+        run_folder.opened(path, dataclasses.asdict(config), **chosen) as folder,
+        interruption.watched() as asked,
+    ):
+        return _run(config, folder, resume, num_cores, stop_after, asked)
+
+
+def _run(
+    config: Config,
+    folder: run_folder.RunFolder,
+    resume: bool,
+    num_cores: int,
+    stop_after: int | None,
+    asked: Callable[[], int | None],
+) -> dict[str, Any]:
+    digest = folder.digest
     runs = config.runs()
     num_lanes = min(num_cores, len(runs.seed))
     with lanes.workers(num_lanes) as work:
@@ -149,13 +92,19 @@ def run(
         done = 0
         restored = None
         if resume:
-            restored = checkpoint.restore(folder.checkpoints, lanes.gather([lives for _, lives in parts]))
+            begun = lanes.gather([lives for _, lives in parts])
+            restored = checkpoint.restore(folder.checkpoints, begun, run=digest)
         if restored is not None:
             for sentence in restored.damaged:
                 print(f"Passed over a damaged checkpoint: {sentence}", file=sys.stderr)
             parts = list(zip(lanes.deal(runs, num_lanes), lanes.deal(restored.tree, num_lanes), strict=True))
             done = restored.step // config.interval
             rows = [row for row in read_rows(folder.metrics) if row["steps"] <= restored.step]
+            if len(rows) != done * len(config.settings()):
+                raise ValueError(
+                    f"{folder.metrics} must have {done * len(config.settings()):,} rows up to step "
+                    f"{restored.step:,}, but has {len(rows):,}."
+                )
         started = time.perf_counter() - max((row["seconds"] for row in rows), default=0.0)
         total = config.num_steps // config.interval
         last = total if stop_after is None else min(total, done + stop_after)
@@ -173,12 +122,17 @@ def run(
                 totals = lanes.gather([part for _, part in results])
                 _check_finite(config, totals, index + 1, checkpoint.steps(folder.checkpoints))
                 rows += _rows(config, rows, totals, index + 1, time.perf_counter() - started)
-                bar.update(steps_each_round)
-                if (index + 1) % config.checkpoint_every == 0 or index + 1 == last:
+                signal = asked()
+                if (index + 1) % config.checkpoint_every == 0 or index + 1 == last or signal is not None:
                     # Rows first: a resume drops those beyond its checkpoint, but could not make missing ones.
                     records.write_csv(folder.metrics, rows, COLUMNS)
                     lives = lanes.gather([lives for _, lives in parts])
-                    checkpoint.save(folder.checkpoints, (index + 1) * config.interval, lives)
+                    steps = (index + 1) * config.interval
+                    checkpoint.save(folder.checkpoints, steps, lives, run=digest)
+                if signal is not None and index + 1 < last:
+                    told = f"{steps:,} steps; go on with --resume in {folder.path}"
+                    raise interruption.Interrupted(signal, told)
+                bar.update(steps_each_round)
     figures = summary(config, rows)
     learning_curve.draw(folder.curve, rows, title=_title(config))
     return figures
@@ -255,16 +209,16 @@ def _compiled(config: Config) -> tuple[Any, Any]:
 
 
 def _check_finite(config: Config, totals: lifetimes.Totals, interval: int, saved: Sequence[int]) -> None:
-    """Raises Diverged if the critic of a run, which shares its torso with the policy, is not finite."""
-    lost = ~(np.isfinite(totals.squared_error) & np.isfinite(totals.entropy))
+    """Raises Diverged if a run's outputs, its parameters or its optimizer's state are not finite."""
+    lost = ~(np.isfinite(totals.squared_error) & np.isfinite(totals.entropy)) | totals.diverged
     if not lost.any():
         return
     rate, exploration, seed = config.settings()[int(np.argmax(lost))]
-    raise divergence.Diverged(
+    raise checks.Diverged(
         f"a value of seed {seed} at learning rate {rate:g} and exploration {exploration:g}",
         after=f"{interval * config.interval:,} steps",
-        kept=f"step {saved[-1]:,}" if saved else None,
         remedy="learning_rate",
+        checkpoint=f"the checkpoint of step {saved[-1]:,} is good" if saved else "there is no checkpoint yet",
     )
 
 
@@ -298,11 +252,7 @@ def _rows(
 
 def read_rows(path: records.Path) -> list[dict[str, Any]]:
     """The rows of a metrics file, as numbers."""
-    whole = ("updates", "episodes", "steps", "seed")
-    return [
-        {name: int(text) if name in whole else float(text) for name, text in row.items()}
-        for row in records.read_csv(path)
-    ]
+    return table.figures(path, COLUMNS)
 
 
 def _title(config: Config) -> str:

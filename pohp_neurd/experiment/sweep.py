@@ -6,7 +6,6 @@ results.csv, failures.csv and curves.csv, made from these two alone.
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import pathlib
@@ -17,7 +16,8 @@ from typing import Any, NamedTuple
 
 import tqdm
 
-from pohp_neurd.experiment import grid, jobs, records
+from pohp_neurd import files
+from pohp_neurd.experiment import grid, interruption, jobs, records
 
 Execute = Callable[[Sequence[grid.Setting], pathlib.Path], Iterator[tuple[grid.Setting, jobs.Outcome]]]
 """(settings, the folder of their runs) -> each setting with its outcome, as they finish."""
@@ -45,7 +45,7 @@ def run(
     if not os.fspath(path):
         raise ValueError("output_dir must name a folder, but is empty.")
     folder = pathlib.Path(path)
-    with _locked(folder, settings[0].script):
+    with _locked(folder, settings[0].script), interruption.raised():
         known = {finished.id: finished for finished in read(folder)}
         if retry_failed:
             for setting in settings:
@@ -73,14 +73,13 @@ def read(path: records.Path) -> list[Finished]:
     """What the folder of a sweep has on finished settings."""
     found = []
     for file in sorted((pathlib.Path(path) / "outcomes").glob("*.json")):
-        content = records.read_json(file)
-        try:
-            id_, flags, figures, sentence = (content[name] for name in Finished._fields)
-        except (KeyError, TypeError):
-            raise ValueError(f"{file} is not what a sweep writes: remove it.") from None
+        content = records.read_object(file)
+        flags, figures = content.get("flags"), content.get("figures")
+        if not isinstance(flags, dict) or not isinstance(figures, dict | None):
+            raise ValueError(f"{file} is not what a sweep writes: remove it.")
         # JSON has no tuples; a setting must not look different for having been read.
         flags = {name: tuple(value) if isinstance(value, list) else value for name, value in flags.items()}
-        found.append(Finished(id_, flags, figures, sentence))
+        found.append(Finished(file.stem, flags, figures, str(content.get("sentence"))))
     return found
 
 
@@ -197,28 +196,13 @@ def _keep_room(folder: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: pathlib.Path, script: str) -> Iterator[None]:
-    """The folder, made ready and for this process alone; the lock goes with the process, however it ends."""
-    try:
-        for part in ("runs", "outcomes", "logs"):
-            (folder / part).mkdir(parents=True, exist_ok=True)
-            if not os.access(folder / part, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder / part))
-        lock = open(folder / "lock", "a+")  # noqa: SIM115 - it must stay open as long as the lock is held
-    except OSError as error:
-        raise ValueError(f"{folder} cannot be written: {error.strerror}.") from None
-    with lock:
+    """The folder, made ready and for this process alone."""
+    with files.locked(folder, what="sweep"):
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise ValueError(
-                f"another sweep is at work in {folder} (process {lock.read().strip()}): "
-                "wait for its end, or choose another folder."
-            ) from None
-        try:
-            lock.truncate(0)
-            lock.write(f"{os.getpid()}\n")
-            lock.flush()
+            for part in ("runs", "outcomes", "logs"):
+                (folder / part).mkdir(parents=True, exist_ok=True)
+                if not os.access(folder / part, os.W_OK | os.X_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder / part))
             _check_script(folder, script)
             _keep_room(folder)
         except OSError as error:
@@ -230,8 +214,8 @@ def _check_script(folder: pathlib.Path, script: str) -> None:
     about = folder / "sweep.json"
     if not about.is_file():
         records.write_json(about, {"script": script})
-    before = records.read_json(about)
-    if not isinstance(before, dict) or "script" not in before:
+    before = records.read_object(about)
+    if "script" not in before:
         raise ValueError(f"{about} is not what a sweep writes: choose another folder.")
     before = before["script"]
     if before != script:

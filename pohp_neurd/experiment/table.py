@@ -5,6 +5,7 @@ A condition is a column and the value that it must have, written `exploration=0.
 
 import math
 import numbers
+import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,10 +23,14 @@ def read(path: records.Path) -> list[dict[str, Any]]:
     if not rows:
         raise ValueError(f"{path} has no rows.")
     for number, row in enumerate(rows, start=2):
-        if None in row or None in row.values():  # how csv says that a line is too long or too short
-            raise ValueError(f"line {number} of {path} has not as many cells as its header.")
+        _check_cells(path, number, row)
     # The id of a setting is text, even one such as 12e345678901.
     return [{name: text if name == "id" else value(text) for name, text in row.items()} for row in rows]
+
+
+def _check_cells(path: records.Path, number: int, row: Row) -> None:
+    if None in row or None in row.values():  # how csv says that a line is too long or too short
+        raise ValueError(f"line {number} of {path} has not as many cells as its header.")
 
 
 def value(text: str) -> Any:
@@ -38,6 +43,29 @@ def value(text: str) -> Any:
         except (ValueError, OverflowError):
             pass
     return text
+
+
+def figures(
+    path: records.Path, columns: Sequence[str], *, empty: Iterable[str] = (), text: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """The rows that a run has written: exactly `columns`, and a number in every cell.
+
+    But a cell of the columns `empty` may be empty, and those of `text` are left as they are.
+    """
+    found = []
+    rows = records.read_csv(path)
+    if not pathlib.Path(path).read_bytes().endswith(b"\n"):
+        raise ValueError(f"{path} ends in the middle of a line.")
+    for number, row in enumerate(rows, start=2):
+        _check_cells(path, number, row)
+        if list(row) != list(columns):
+            raise ValueError(f"{path} must have the columns {', '.join(columns)}, but has {', '.join(row)}.")
+        read = {name: cell if name in text else value(cell) for name, cell in row.items()}
+        for name, content in read.items():
+            if isinstance(content, str) and name not in text and (content or name not in empty):
+                raise ValueError(f"{name} must be a number in line {number} of {path}, but is {content!r}.")
+        found.append(read)
+    return found
 
 
 def require(rows: Sequence[Row], columns: Iterable[str]) -> None:

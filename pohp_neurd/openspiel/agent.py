@@ -4,11 +4,12 @@ The agent learns from whole episodes: every `batch_size` of them it makes one up
 not matter: only at its turns, at every time step, in a vector of environments, alone or for all seats.
 """
 
-import difflib
+import dataclasses
 import math
+import operator
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +20,9 @@ from open_spiel.python import rl_agent
 from pohp_neurd import checkpoint, files, learners, types
 from pohp_neurd.openspiel import agent_settings, episode, experience, host_model, uniforms
 
-_SUITED: dict[str, tuple[float, float, str]] = {"mlp": (0.3, 0.1, "sgd"), "table": (1.0, 0.5, "sgd")}
-"""Step sizes of policy and critic, and the optimizer, that suit a kind of network."""
+_LENGTH = 3.0
+"""Information states that are longer, as vectors, are shortened for a network."""
+_NOT_FINITE = "the network's logits are not finite: its weights or the information state are too large."
 
 
 class NeuRDCIX(rl_agent.AbstractAgent):
@@ -29,7 +31,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
     Args:
       player_id: the seat it plays; None for all seats of a turn-based game. `seats` gives one agent's seats
         as agents of their own, in games with simultaneous moves too.
-      info_state_size: length of `time_step.observations["info_state"][player]`.
+      info_state_size: length of `time_step.observations["info_state"][player]`, or the shape of the tensor.
       num_actions: number of distinct actions.
       learner: "neurd_cix", "neurd" or "spg".
       exploration: η of NeuRD-CIX in [0, 1], or a schedule of the number of updates.
@@ -38,13 +40,14 @@ class NeuRDCIX(rl_agent.AbstractAgent):
       hidden_layers_sizes: of the "mlp".
       max_states: the "table" has room for so many information states, and hands out rows as it meets them.
       batch_size: episodes of one update.
-      pi_learning_rate: step size, or a schedule; by default what suits the network.
+      pi_learning_rate: step size, or a schedule; by default what suits network and optimizer.
       critic_learning_rate: of the value estimate. Both share an optimizer: this is a weight of the critic's
         loss, exactly its step size under "sgd".
-      optimizer: "sgd" or "adam"; by default what suits the network.
+      optimizer: "sgd" or "adam"; by default the first for a table, the second for a network.
       baseline: "value" subtracts the critic's estimate from returns; "none" only shifts them. By default the
         first where there is a critic.
-      magnet_strength: pull to a slowly moving reference policy; 0 for none.
+      magnet_strength: pull to a slowly moving reference policy; 0 for none. By default 0.2, and 0 where there
+        is one player only, who has nobody to go in circles with.
       magnet_speed: how far the reference moves at every update, in [0, 1].
       entropy_cost: pull to the uniform policy.
       threshold: logits are not pushed beyond this (Hennes et al. 2020); None for no bound.
@@ -53,71 +56,77 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         default by the largest seen so far. With a value baseline the shift cancels.
       return_scale: returns are divided by this, so that the other settings mean the same in every game; by
         default by the largest magnitude seen so far.
+      input_scale: information states are divided by this for a network; by default so that the longest seen
+        so far is of length 3, and those of games where none is longer are left as they are.
       max_global_gradient_norm: longer gradients are shortened to this.
-      seed: of the parameters and of all actions.
+      greedy: whether evaluation plays the most probable action, and says so in its probabilities.
+      seed: of the parameters and of all actions. Agents of one seed draw differently at different seats.
+
+    Raises:
+      FloatingPointError: in `step` and `post_step`, where an update would leave the finite numbers; it is not
+        made, and the agent stays as it was.
     """
 
     def __init__(
         self,
-        player_id: int | None,
-        info_state_size: int,
-        num_actions: int,
+        player_id: SupportsIndex | None,
+        info_state_size: SupportsIndex | Sequence[SupportsIndex] | np.ndarray | None = None,
+        num_actions: SupportsIndex | None = None,
         *,
         learner: str = "neurd_cix",
         exploration: float | types.Schedule = 0.1,
         network: Any = "mlp",
-        hidden_layers_sizes: Sequence[int] = (128,),
-        max_states: int = 10_000,
-        batch_size: int = 32,
+        hidden_layers_sizes: SupportsIndex | Sequence[SupportsIndex | str] | np.ndarray = (128,),
+        max_states: SupportsIndex = 10_000,
+        batch_size: SupportsIndex = 32,
         pi_learning_rate: float | types.Schedule | None = None,
         critic_learning_rate: float | None = None,
         optimizer: str | None = None,
         baseline: str | None = None,
-        magnet_strength: float | types.Schedule = 0.2,
+        magnet_strength: float | types.Schedule | None = None,
         magnet_speed: float = 0.01,
         entropy_cost: float = 0.0,
         threshold: float | None = None,
         common_mode: str = "dropped",
         max_return: float | None = None,
         return_scale: float | None = None,
+        input_scale: float | None = None,
         max_global_gradient_norm: float | None = None,
-        seed: int = 0,
+        greedy: bool = False,
+        seed: SupportsIndex = 0,
         **unknown: Any,
     ) -> None:
         # What PSRO builds copies from. A zero-argument super() anywhere in here would add to `locals()`.
         given = {name: value for name, value in locals().items() if name not in ("self", "unknown")}
         self._kwargs = given
-        for name in unknown:
-            near = difflib.get_close_matches(name, given, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(given)}."
-            raise TypeError(f"NeuRDCIX has no keyword {name!r}: {hint}")
-        if player_id is not None and player_id < 0:
+        agent_settings.refuse(unknown, given)
+        if player_id is not None and operator.index(player_id) < 0:
             raise ValueError(f"player_id must be at least 0, or None for all seats, but is {player_id}.")
-        suited = _SUITED["table" if network == "table" else "mlp"]
-        for name, value in zip(
-            ("pi_learning_rate", "critic_learning_rate", "optimizer"), suited, strict=True
-        ):
-            given = {**given, name: value if given[name] is None else given[name]}
-        given["hidden_layers_sizes"] = tuple(hidden_layers_sizes)
-        settings = {name: value for name, value in given.items() if name not in ("player_id", "seed")}
+        others = ("player_id", "greedy", "seed")
+        self._settings = agent_settings.settings({name: given[name] for name in given if name not in others})
+        begun = agent_settings.whole("seed", seed, least=0)
+        if begun >= uniforms.SEEDS:
+            raise ValueError(f"seed must be below 2**128, but is {begun}.")
 
-        self.player_id = player_id
-        self._settings = agent_settings.Settings(**settings)
+        self.player_id = None if player_id is None else operator.index(player_id)
+        self._greedy = greedy
         self._program = agent_settings.program(self._settings)
         self._is_table = self._program.host.is_table
-        self._adopt(self._program.init(self._program.host.model.init(key=jax.random.key(seed))))
-        like = np.zeros((), np.int32) if self._is_table else np.zeros(info_state_size, np.float32)
-        self._experience = experience.Experience(num_actions, like)
+        self._adopt(self._program.init(self._program.host.model.init(key=_key(begun, self.player_id))))
+        size = self._settings.info_state_size
+        like = np.zeros((), np.int32) if self._is_table else np.zeros(size, np.float32)
+        self._experience = experience.Experience(self._settings.num_actions, like)
         self._rows: dict[bytes, int] = {}
         self._copies = 0
         self._largest = -math.inf
         self._scale = 1.0 if return_scale is None else return_scale
+        self._input_scale = 1.0 if input_scale is None else input_scale
         self._loss: float | None = None
         self._info: learners.Info | None = None
-        self._capacity = _power_of_two(4 * batch_size)
-        self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, player_id)
+        self._capacity = _power_of_two(4 * self._settings.batch_size)
+        self._random = uniforms.Uniforms(begun, uniforms.Role.ACTING, self.player_id)
         # Evaluations draw from a stream of their own, so that they leave no trace.
-        self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, player_id)
+        self._evaluation = uniforms.generator(begun, uniforms.Role.EVALUATING, self.player_id)
 
     # Acting.
 
@@ -139,6 +148,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         for environment, time_step in enumerate(time_steps):
             answers = {}
             if not is_evaluation:
+                self._look_around(time_step)
                 answers = self._experience.see(environment, time_step, self.player_id)
                 self._learn_if_due()
             seat = _turn(time_step, player)
@@ -149,12 +159,19 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             elif not len(time_step.observations["legal_actions"][seat]):
                 outputs.append(self._nothing_legal(time_step, seat))
             else:
-                state = self._agent_state(self._features(time_step, seat), is_evaluation)
+                state = self._agent_state(self._features(time_step, seat, is_evaluation), is_evaluation)
                 acting.append((environment, seat, state))
                 outputs.append(None)
         if acting:
             self._act(time_steps, acting, outputs, is_evaluation)
         return outputs
+
+    def _look_around(self, time_step: Any) -> None:
+        """Learns from the first time step whether the agent is alone."""
+        if self._settings.players is None:
+            players = len(time_step.observations["info_state"])
+            self._settings = dataclasses.replace(self._settings, players=players)
+            self._program = agent_settings.program(self._settings)
 
     def _act(
         self,
@@ -165,7 +182,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
     ) -> None:
         """Fills in the outputs of the environments and seats in `acting`, from one pass over the model."""
         states = acting[0][2] if len(acting) == 1 else np.array([state for *_, state in acting])
-        logits, values = self._program.host.forward(self._host, states)
+        logits, values = self._program.host.forward(self._host, self._inputs(states))
         said = [0.0] * len(acting) if values is None else values.reshape(-1).tolist()
         for row, value, place in zip(logits.reshape(len(acting), -1), said, acting, strict=True):
             environment, seat, state = place
@@ -173,21 +190,29 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             legal = time_step.observations["legal_actions"][seat]
             draw = float(self._evaluation.random()) if is_evaluation else self._random.draw()
             action, probability, probabilities = _choose(row, legal, draw)
+            if is_evaluation and self._greedy:
+                action = int(legal[np.argmax(probabilities[legal])])
+                probabilities = np.eye(len(probabilities))[action]
             outputs[environment] = output = rl_agent.StepOutput(action, probabilities)
             if not is_evaluation:
                 choice = episode.Choice(state, legal, action, probability, self._scale * value)
                 self._experience.chose(environment, time_step, seat, choice, output)
 
-    def _features(self, time_step: Any, seat: int) -> np.ndarray:
+    def _features(self, time_step: Any, seat: int, is_evaluation: bool) -> np.ndarray:
         features = np.asarray(time_step.observations["info_state"][seat], np.float32).reshape(-1)
         size, num_actions = self._settings.info_state_size, self._settings.num_actions
         if features.size != size:
             raise ValueError(
                 f"the information state has {features.size} numbers, but info_state_size is {size}."
             )
-        # The product is a quick look; only where it is not finite can there be something wrong.
-        if not math.isfinite(features.dot(features)) and not np.isfinite(features).all():
-            raise ValueError(f"the information state of player {seat} holds a NaN or an infinity.")
+        # A quick look; only where the product is not finite can there be something wrong.
+        square = float(features.dot(features))
+        if not math.isfinite(square):
+            square = float(np.square(features, dtype=float).sum())
+            if not math.isfinite(square):
+                raise ValueError(f"the information state of player {seat} holds a NaN or an infinity.")
+        if square > self._longest_square and not is_evaluation:
+            self._input_scale = math.sqrt(square) / _LENGTH
         highest = max(time_step.observations["legal_actions"][seat])
         if highest >= num_actions:
             raise ValueError(f"action {highest} is legal, but num_actions is {num_actions}.")
@@ -213,13 +238,43 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             row = self._rows[name] = len(self._rows)
         return np.asarray(row, np.int32)
 
+    @property
+    def _longest_square(self) -> float:
+        """The square of the length up to which information states leave the scale of inputs as it is."""
+        if self._is_table or self._settings.input_scale is not None:
+            return math.inf
+        return (_LENGTH * self._input_scale) ** 2
+
+    def _inputs(self, states: np.ndarray) -> np.ndarray:
+        """Information states as the network takes them; rows of a table as they are."""
+        return states if self._is_table or self._input_scale == 1 else states / np.float32(self._input_scale)
+
     def probabilities(self, info_states: Any, legal: Any) -> np.ndarray:
         """The policy at many information states at once, float64 [S, A]; `legal` is a mask of that shape."""
         states = np.asarray(info_states, np.float32)
         if self._is_table:
             states = np.array([self._agent_state(row, True) for row in states], np.int32)
-        logits, _ = self._program.host.forward(self._host, states)
+        logits, _ = self._program.host.forward(self._host, self._inputs(states))
+        if not np.isfinite(logits).all():
+            raise FloatingPointError(_NOT_FINITE)
         return host_model.probabilities(logits, np.asarray(legal, bool))
+
+    @property
+    def info_state_size(self) -> int:
+        """How many numbers an information state has."""
+        return self._settings.info_state_size
+
+    def met(self, info_states: Any) -> np.ndarray:
+        """Which information states the model has an answer of its own for, bool [S]: a network for all."""
+        if not self._is_table:
+            return np.ones(len(info_states), bool)
+        states = np.asarray(info_states, np.float32)
+        return np.array([self._agent_state(row, True) >= 0 for row in states], bool)
+
+    @property
+    def states_met(self) -> int:
+        """How many rows of a table are in use; 0 for a network."""
+        return len(self._rows)
 
     # Learning.
 
@@ -232,21 +287,46 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._experience.post(reward, done)
         self._learn_if_due()
 
-    def _learn_if_due(self) -> None:
-        episodes = self._experience.batch_episodes
-        if episodes < self._settings.batch_size:
-            return
-        batch = self._experience.take_batch()
-        if batch:
-            state, self._info = self._program.update(self._state, self._decisions(batch, episodes))
-            self._adopt(state)
+    def learn(self, time_step: Any = None) -> None:
+        """An update from the episodes that are over, without waiting for `batch_size` of them.
 
-    def _decisions(self, batch: list[episode.Choice], episodes: int) -> learners.Decision:
-        """The batch, padded to a fixed length: one compiled update serves episodes of any length."""
+        For loops in the way of OpenSpiel's PPO, which call it; the time step is not looked at.
+        """
+        del time_step
+        batch = self._experience.take_batch()
+        if not batch:
+            return
+        decisions, loss = self._decisions(batch)
+        state, info, finite = self._program.update(self._state, decisions)
+        if not finite:
+            settings = self._settings
+            raise FloatingPointError(
+                f"learning diverged: weights or the optimizer's sums are not finite after update "
+                f"{int(self._state.updates) + 1}, which is not made; try a smaller pi_learning_rate "
+                f"(it is {agent_settings.shown(settings.pi_learning_rate)}), a smaller critic_learning_rate "
+                f"(it is {settings.critic_learning_rate:g}) or a max_global_gradient_norm."
+            )
+        self._adopt(state)
+        self._info, self._loss = info, loss
+
+    def anneal_learning_rate(self, update: int, num_total_updates: int) -> None:
+        """Later updates make steps of 1 − update / num_total_updates times the usual length, as in PPO."""
+        if not 0 <= update <= num_total_updates or num_total_updates == 0:
+            raise ValueError(f"update must lie between 0 and num_total_updates, but is {update}.")
+        self._adopt(agent_settings.annealed(self._state, 1.0 - update / num_total_updates))
+
+    def _learn_if_due(self) -> None:
+        if self._experience.batch_episodes >= self._settings.batch_size:
+            self.learn()
+
+    def _decisions(self, batch: list[episode.Choice]) -> tuple[learners.Decision, float]:
+        """The batch and its loss; padded to a fixed length, so that one compiled update serves all."""
         count = len(batch)
         self._capacity = max(self._capacity, _power_of_two(count))
         arrays = self._experience.arrays(batch)
         returns, values = arrays["return_"], arrays["value"]
+        if not np.isfinite(returns).all():
+            raise ValueError("a return is not a finite number: rewards and discounts must be finite.")
         self._largest = max(self._largest, float(returns.max()))
         shift = self._largest
         if self._settings.max_return is not None:
@@ -258,23 +338,25 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             self._scale = max(so_far, float(np.abs(returns).max())) or 1.0
         if not self._program.uses_value:
             values = np.full(count, shift)  # so that nothing but the shift is subtracted
-        self._loss = float(0.5 * np.mean((returns - values) ** 2))
+        loss = float(0.5 * np.mean((returns - values) ** 2))
 
         def padded(array: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
             whole = np.zeros((self._capacity, *array.shape[1:]), dtype)
             whole[:count] = array
             return whole
 
-        return learners.Decision(
-            agent_state=padded(arrays["agent_state"], arrays["agent_state"].dtype),
+        decisions = learners.Decision(
+            agent_state=padded(self._inputs(arrays["agent_state"]), arrays["agent_state"].dtype),
             legal=padded(arrays["legal"], bool),
             action=padded(arrays["action"], np.int32),
             probability=padded(arrays["probability"]),
             return_=padded((returns - shift) / self._scale),
             baseline=padded((values - shift) / self._scale),
-            weight=padded(np.full(count, 1.0 / episodes)),
+            # A mean over decisions, so that the step does not grow with the length of episodes.
+            weight=padded(np.full(count, 1.0 / count)),
             target=padded(returns / self._scale),
         )
+        return decisions, loss
 
     def _adopt(self, state: learners.State) -> None:
         self._state = state
@@ -318,7 +400,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         if not sigma >= 0:
             raise ValueError(f"sigma must be at least 0, but is {sigma}.")
         self._copies += 1
-        seed = int(np.random.SeedSequence([self._random.seed, self._copies]).generate_state(1)[0])
+        seed = uniforms.seed_of_copy(self._random.seed, self.player_id, self._copies)
         copied = type(self)(**{**self._kwargs, "seed": seed})
         random = uniforms.generator(seed, uniforms.Role.NOISE, self.player_id)
 
@@ -326,9 +408,18 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             return jnp.asarray(leaf + np.asarray(sigma * random.standard_normal(leaf.shape), leaf.dtype))
 
         copied._rows = dict(self._rows)
-        copied._largest, copied._scale = self._largest, self._scale
+        copied._largest, copied._scale, copied._input_scale = self._largest, self._scale, self._input_scale
         copied._adopt(self._program.init(jax.tree.map(noisy, self._host)))
         return copied
+
+    # Pickles hold what a checkpoint holds, and the settings.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"keywords": self._kwargs, "snapshot": self._snapshot()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state["keywords"])  # type: ignore[misc]
+        self._take(state["snapshot"])
 
     # Checkpoints.
 
@@ -363,13 +454,14 @@ class NeuRDCIX(rl_agent.AbstractAgent):
 
     def _snapshot(self) -> dict[str, Any]:
         rows = np.frombuffer(b"".join(self._rows), np.float32)
-        counters = [self._random.seed, self._random.count, self._copies, self._capacity]
+        counters = [self._random.count, self._copies, self._capacity, self._settings.players or 0]
         return {
             "learner": self._state,
             "experience": self._experience.snapshot(),
             "rows": rows.reshape(-1, self._settings.info_state_size),
+            "seed": uniforms.to_words(self._random.seed),
             "counters": np.array(counters, np.int64),
-            "largest": np.array([self._largest, self._scale]),
+            "largest": np.array([self._largest, self._scale, self._input_scale]),
             "loss": np.array(math.nan if self._loss is None else self._loss),
         }
 
@@ -392,9 +484,14 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._adopt(jax.tree.map(jnp.asarray, saved["learner"]))
         self._experience.restore(saved["experience"])
         self._rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
-        seed, count, self._copies, self._capacity = saved["counters"].tolist()
+        count, self._copies, self._capacity, players = saved["counters"].tolist()
+        self._settings = dataclasses.replace(self._settings, players=players or None)
+        self._program = agent_settings.program(self._settings)
+        seed = uniforms.from_words(saved["seed"])
         self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, self.player_id, count)
-        self._largest, self._scale = saved["largest"].tolist()
+        # How many evaluations there were is not kept. By the count, what is drawn now repeats none of them.
+        self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, self.player_id, count)
+        self._largest, self._scale, self._input_scale = saved["largest"].tolist()
         loss = float(saved["loss"])
         self._loss = None if math.isnan(loss) else loss
 
@@ -420,6 +517,12 @@ class Seat(rl_agent.AbstractAgent):
     def step_counter(self) -> int:
         """Of the agent."""
         return self.agent.step_counter
+
+
+def _key(seed: int, player_id: int | None) -> types.Key:
+    """The key of the first parameters; equal seeds at two seats do not begin alike."""
+    words = uniforms.generator(seed, uniforms.Role.PARAMETERS, player_id).integers(2**32, size=2)
+    return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl="threefry2x32")
 
 
 def _turn(time_step: Any, player: int | None) -> int | None:
@@ -448,6 +551,8 @@ def _choose(logits: np.ndarray, legal: Sequence[int], draw: float) -> tuple[int,
     highest = max(scores)
     weights = [math.exp(score - highest) for score in scores]
     total = math.fsum(weights)
+    if math.isnan(total):
+        raise FloatingPointError(_NOT_FINITE)
     left = draw * total
     index = scores.index(highest)  # where rounding leads past the end
     for position, weight in enumerate(weights):

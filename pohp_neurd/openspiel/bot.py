@@ -61,6 +61,10 @@ class PolicyBot(pyspiel.Bot):
 
     def _probabilities(self, state: Any) -> dict[int, Any]:
         if isinstance(self._policy, pyspiel.Policy):  # C++ asks the state for the player
+            if state.is_simultaneous_node():
+                raise ValueError(
+                    "players move at the same time here, where C++ policies do not answer: use one of Python."
+                )
             return dict(self._policy.action_probabilities(state))
         return self._policy.action_probabilities(state, self._player)
 

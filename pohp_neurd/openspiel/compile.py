@@ -1,6 +1,7 @@
 """An OpenSpiel game, walked once into a tree."""
 
 import difflib
+import importlib
 import re
 import warnings
 import weakref
@@ -15,7 +16,11 @@ from pohp_neurd import graph, tree, tree_builder
 from pohp_neurd.openspiel import graph_builder
 
 MAX_HISTORIES = 5_000_000
-_REFRESH = 4096  # histories between two looks at the progress bar and the limit
+MAX_BYTES = 2 * 2**30
+_PLAYOUTS, _ABOVE, _MARGIN = 100, 40, 10  # see `_playouts_above`
+_REFRESH = 4096  # histories between two looks at the progress bar
+_ROW = 200  # bytes of a history while it is walked, about
+_TABLES = 65  # bytes of an action at an information state: a mask, and eight tables of float64
 
 
 def load_game(game: str | Any) -> Any:
@@ -35,7 +40,7 @@ def load_game(game: str | Any) -> Any:
 
 
 @overload
-def compile_game(game: str | Any, *, max_histories: int = ...) -> tree.Tree: ...
+def compile_game(game: str | Any, *, max_histories: int = ..., max_bytes: int = ...) -> tree.Tree: ...
 
 
 @overload
@@ -52,6 +57,7 @@ def compile_game(
     game: str | Any,
     *,
     max_histories: int = MAX_HISTORIES,
+    max_bytes: int = MAX_BYTES,
     agent_state: str | agent_states.UpdateFunction | graph_builder.Memory | None = None,
     world: str | graph_builder.World = "string",
     max_nodes: int = graph_builder.MAX_NODES,
@@ -67,7 +73,9 @@ def compile_game(
 
     Args:
       game: a game, or its name as OpenSpiel writes it, such as "kuhn_poker(players=3)".
-      max_histories: a tree of more histories is refused as soon as that is known.
+      max_histories: a tree of more histories is refused as soon as that is known: at once, if random playouts
+        show it.
+      max_bytes: so is one that takes more memory, with the tables that learners keep beside it.
       agent_state: what agents remember: "information_state", "observation", "window:K" (the last K pairs of
         own action and observation), or an UpdateFunction whose histories are observations.
       world: what the future depends on beside that: "string" (`str(state)`), "observations" (nothing more
@@ -92,7 +100,12 @@ def compile_game(
         memory, view, told = graph_builder.chosen(game, agent_state, world)
         return graph_builder.build(game, memory, view=view, world=told, max_nodes=max_nodes)
     try:
-        rows, witnesses = _walk(game, max_histories)
+        if _playouts_above(game, max_histories) >= _ABOVE:
+            raise ValueError(
+                f"{_title(game)} has far more than {max_histories:,} histories, as random playouts show: "
+                "play it live instead."
+            )
+        rows, features = _walk(game, max_histories, max_bytes)
     except pyspiel.SpielError as error:
         raise ValueError(f"{game} cannot be walked: {error}.") from None
     # Some games have actions beyond the number that they declare.
@@ -102,10 +115,21 @@ def compile_game(
         num_agents=game.num_players(),
         num_actions=max(game.num_distinct_actions(), largest + 1),
         name=str(game),
-        features=_features(game, witnesses),
+        features=features,
     )
     _games[compiled] = game
     return compiled
+
+
+def may_be_larger(game: Any, max_histories: int) -> bool:
+    """Whether only a walk can tell if a game that can be walked has more than `max_histories` histories."""
+    kind = game.get_type()
+    if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
+        return False
+    try:
+        return 0 < _playouts_above(game, max_histories) < _ABOVE
+    except pyspiel.SpielError:  # which `compile_game` tells of
+        return False
 
 
 _games: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -116,6 +140,28 @@ def game_of(compiled: tree.Tree) -> Any:
     if compiled not in _games:
         _games[compiled] = load_game(compiled.name)
     return _games[compiled]
+
+
+def in_turns(game: Any, state: Any, player: int) -> Any:
+    """`state` as the turn-based `game` has it at the move of `player`.
+
+    A state of the game with simultaneous moves is played again in turns; the players before `player` have
+    then moved, which `player` does not see. Other states are returned as they are.
+    """
+    theirs = state.get_game()
+    if theirs.get_type().dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        return state
+    if str(pyspiel.convert_to_turn_based(theirs)) != str(game):
+        raise ValueError(f"a policy of {game} does not know states of {theirs}.")
+    replayed = game.new_initial_state()
+    for step in state.full_history():
+        # A player without a choice has an entry in the joint move, but no turn.
+        if step.player == replayed.current_player():
+            replayed.apply_action(step.action)
+    if state.is_simultaneous_node() and state.legal_actions(player):
+        while replayed.current_player() != player:
+            replayed.apply_action(replayed.legal_actions()[0])
+    return replayed
 
 
 def information_string(state: Any, player: int) -> str:
@@ -136,6 +182,8 @@ def _load(name: str) -> Any:
     # What OpenSpiel finds wrong it also prints, with a list of all its games; the two common mistakes
     # are therefore caught before it is asked.
     short = name.split("(")[0].strip()
+    if short.startswith("python_pohp"):
+        importlib.import_module("pohp_neurd.games.openspiel_games")  # registers our own
     kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
     if short not in kinds:
         raise ValueError(f"OpenSpiel knows no game {short!r}{_near(short, list(kinds))}.")
@@ -160,6 +208,12 @@ def _near(word: str, known: list[str]) -> str:
     return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
+def _title(game: Any) -> str:
+    """A game's short name; that of the game inside, if its simultaneous moves are taken in turns."""
+    inside = game.get_parameters().get("game")
+    return inside["name"] if isinstance(inside, dict) else game.get_type().short_name
+
+
 def _string_method(game: Any) -> str:
     """The name of the method that tells a player's information states apart, as in `information_string`."""
     kind = game.get_type()
@@ -176,31 +230,63 @@ def _string_method(game: Any) -> str:
     raise ValueError(f"{game} gives neither information-state nor observation strings.")
 
 
-def _walk(game: Any, max_histories: int) -> tuple[tree_builder.Rows, list[Any]]:
-    """Every history, and for every information state one OpenSpiel state where it was first seen.
+def _tensor_method(game: Any) -> str | None:
+    """The name of the method with what a network sees, as in `information_tensor`; None without tensors."""
+    kind = game.get_type()
+    if kind.provides_information_state_tensor:
+        return "information_state_tensor"
+    return "observation_tensor" if kind.provides_observation_tensor else None
+
+
+def _playouts_above(game: Any, max_histories: int) -> int:
+    """In how many random playouts a game looks as if it had more than ten times `max_histories` histories.
+
+    On a path that takes each of the b_t children at step t with the same chance, 1 + b_1 + b_1 b_2 + ... is
+    on average the number of histories (Knuth 1975, Estimating the efficiency of backtrack programs). By
+    Markov's inequality it is above ten times that in at most one playout of ten. If it is in 40 of 100, the
+    game is too large: one within the limit gets there with a probability below 1e-13.
+    """
+    rng = np.random.default_rng(0)
+    above = 0
+    for _ in range(_PLAYOUTS):
+        state, level, total = game.new_initial_state(), 1, 1
+        while not state.is_terminal() and total <= _MARGIN * max_histories:
+            actions = state.legal_actions()
+            level *= len(actions)
+            total += level
+            state.apply_action(actions[rng.integers(len(actions))])
+        above += total > _MARGIN * max_histories
+    return above
+
+
+def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.Rows, np.ndarray | None]:
+    """Every history, and for every information state what a network sees of it, if the game has tensors.
 
     This loop runs once a history, in Python: it is flat, calls OpenSpiel as seldom as it can, and goes
-    depth first, which keeps few states alive and those in the processor's cache.
+    depth first. Children are made when their turn comes: some games' states are so large that a path's
+    siblings would fill the memory.
     """
-    method = _string_method(game)
-    may_disagree = method != "information_state_string"
+    string_of, tensor_of = _string_method(game), _tensor_method(game)
+    may_disagree = string_of != "information_state_string"
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    rows, witnesses = tree_builder.Rows(), []
+    rows, features = tree_builder.Rows(), []
     states, actions_of = rows.states, rows.actions
-    # An entry: the state, then what its row will say of how it was reached.
+    # An entry: the state before, then what its row will say of how it was reached.
     nothing = [0.0] * game.num_players()
     stack = [(game.new_initial_state(), -1, -1, 1.0, 0, nothing)]
-    row = 0
+    row, used = 0, 0
     with tqdm.tqdm(desc="compiling", unit=" histories", delay=3, disable=None, leave=False) as progress:
         while stack:
             if row % _REFRESH == 0:
                 progress.update(row - progress.n)
             if row >= max_histories:
                 raise ValueError(
-                    f"{game.get_type().short_name} has more than {max_histories:,} histories (stopped after "
+                    f"{_title(game)} has more than {max_histories:,} histories (stopped after "
                     f"{row:,}): raise max_histories, or play it live instead."
                 )
             state, parent, action, chance, depth, earned = stack.pop()
+            if parent >= 0:
+                state = state.child(action)
             rows.parent.append(parent)
             rows.action.append(action)
             rows.chance.append(chance)
@@ -212,22 +298,33 @@ def _walk(game: Any, max_histories: int) -> tuple[tree_builder.Rows, list[Any]]:
                 rows.rewards.extend([now - before for now, before in zip(total, earned, strict=True)])
                 earned = total
             if player >= 0:
-                identity = (player, getattr(state, method)())
+                identity = (player, getattr(state, string_of)())
                 number = states.setdefault(identity, len(states))
                 if number == len(actions_of):
                     actions_of.append(state.legal_actions())
-                    witnesses.append(state)
+                    if tensor_of is None:
+                        size = 8 * number  # one-hot features grow with the square of the states
+                    else:
+                        features.append(np.array(getattr(state, tensor_of)(), np.float32))
+                        size = features[-1].nbytes
+                    used += size + len(identity[1]) + _TABLES * game.num_distinct_actions()
+                    if used + _ROW * row > max_bytes:
+                        raise ValueError(
+                            f"{_title(game)} takes more than {max_bytes / 2**20:,.0f} MiB "
+                            f"(stopped after {row:,} histories with {len(states):,} information states): "
+                            "play it live instead."
+                        )
                 elif may_disagree:
                     rows.check_actions(identity, number, state.legal_actions())
                 rows.player.append(player)
                 rows.state.append(number)
                 for act in reversed(actions_of[number]):
-                    stack.append((state.child(act), row, act, 1.0, depth + 1, earned))
+                    stack.append((state, row, act, 1.0, depth + 1, earned))
             elif player == pyspiel.PlayerId.CHANCE:
                 rows.player.append(tree.CHANCE)
                 rows.state.append(-1)
                 for outcome, probability in reversed(state.chance_outcomes()):
-                    stack.append((state.child(outcome), row, outcome, probability, depth + 1, earned))
+                    stack.append((state, row, outcome, probability, depth + 1, earned))
             else:
                 rows.player.append(tree.TERMINAL)
                 rows.state.append(-1)
@@ -235,12 +332,4 @@ def _walk(game: Any, max_histories: int) -> tuple[tree_builder.Rows, list[Any]]:
                     rows.rewarded.append(row)
                     rows.rewards.extend(state.returns())
             row += 1
-    return rows, witnesses
-
-
-def _features(game: Any, witnesses: list[Any]) -> np.ndarray | None:
-    """What a network sees at each information state; None for a game without tensors."""
-    kind = game.get_type()
-    if not witnesses or not (kind.provides_information_state_tensor or kind.provides_observation_tensor):
-        return None
-    return np.array([information_tensor(state, state.current_player()) for state in witnesses], np.float32)
+    return rows, np.stack(features) if features else None

@@ -14,6 +14,8 @@ import pyspiel
 
 from pohp_neurd.openspiel import episode
 
+_LONG, _ENDLESS = 128, 8192
+"""From so many choices without an end on it is asked whether there was one; from so many it is not asked."""
 _COUNTERS = ("steps", "episodes", "batch_episodes")
 
 
@@ -34,7 +36,9 @@ class Experience:
         self._posted: set[int] = set()
         # Not part of a snapshot: what tells apart calls with one and the same time step, and warnings.
         self._seen: dict[int, tuple[Any, dict[int, Any]]] = {}
-        self._watches = self._warned = self._unreadable = False
+        self._began: set[int] = set()
+        self._warned: set[str] = set()
+        self._watches = self._unreadable = False
 
     def see(self, environment: int, time_step: Any, player: int | None) -> dict[int, Any]:
         """Takes in a time step, once however often it is shown; the answers given to it so far come back."""
@@ -58,6 +62,8 @@ class Experience:
             running.clear()
         elif running and time_step.rewards is not None:
             self._follow(running, time_step, posted, is_last)
+        if time_step.first():
+            self._began.add(environment)
         if is_last:
             self._finish(environment)
         return answers
@@ -65,8 +71,12 @@ class Experience:
     def chose(self, environment: int, time_step: Any, seat: int, choice: episode.Choice, answer: Any) -> None:
         """Remembers a choice at `time_step`, which has been seen, and what was answered."""
         choice.earned = self._earned(time_step, seat)
-        self._open.setdefault(environment, {}).setdefault(seat, []).append(choice)
+        choices = self._open.setdefault(environment, {}).setdefault(seat, [])
+        choices.append(choice)
         self._seen[environment][1][seat] = answer
+        count = len(choices)
+        if count >= _LONG and count & (count - 1) == 0 and environment not in self._began:
+            self._doubt(choices)
 
     def post(self, rewards: Sequence[Any], over: Sequence[bool]) -> None:
         """Takes in rewards and ends that the next time steps of a vector of environments do not show."""
@@ -117,7 +127,22 @@ class Experience:
             self._unreadable = True
             return math.nan
 
+    def _doubt(self, choices: Sequence[episode.Choice]) -> None:
+        """Warns where what looks like one episode is probably many.
+
+        Who moves second and is stepped at its turns only sees no beginning, and an end only if it is shown
+        one. In one episode the same information states do not come again and again.
+        """
+        distinct = len({np.asarray(choice.agent_state).tobytes() for choice in choices})
+        if 4 * distinct <= len(choices) or len(choices) >= _ENDLESS:
+            self._warn(
+                f"the agent has made {len(choices):,} choices, at {distinct:,} information states, since it "
+                f"was last shown an end, and learns from none of them: step the agent with the last time "
+                f"step of every episode."
+            )
+
     def _finish(self, environment: int) -> None:
+        self._began.discard(environment)
         for choices in self._open.pop(environment, {}).values():
             episode.close(choices)
             self.batch.extend(choices)
@@ -125,8 +150,9 @@ class Experience:
         self.batch_episodes += 1
 
     def _warn(self, sentence: str) -> None:
-        if not self._warned:
-            self._warned = True
+        kind = sentence.rpartition(":")[2]  # each piece of advice once
+        if kind not in self._warned:
+            self._warned.add(kind)
             warnings.warn(sentence, stacklevel=2)
 
     def snapshot(self) -> dict[str, np.ndarray | dict[str, np.ndarray]]:
@@ -159,7 +185,7 @@ class Experience:
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Takes on a snapshot."""
         self.batch = list(episode.from_arrays(snapshot["batch"]))
-        self._open, self._seen = {}, {}
+        self._open, self._seen, self._began = {}, {}, set()
         where = snapshot["open_at"].tolist()
         for (environment, seat), choice in zip(where, episode.from_arrays(snapshot["open"]), strict=True):
             self._open.setdefault(environment, {}).setdefault(seat, []).append(choice)

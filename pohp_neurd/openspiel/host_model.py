@@ -17,6 +17,9 @@ import numpy as np
 
 from pohp_neurd import neural, policy, tabular, types
 
+_DEVIATION = 0.3
+"""Of the first layer's first parameters; 1 / √11 of Kuhn poker's 11 inputs is the usual choice there."""
+
 Forward = Callable[[Any, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 """(parameters on the host, agent states with a leading axis or without) -> logits, critic's values."""
 
@@ -39,7 +42,7 @@ def build(
         model = tabular.table(max_states, num_actions, critic=critic)
         return HostModel(model, _table_forward, critic, True)
     if network == "mlp":
-        model = neural.network(info_state_size, num_actions, torso=hidden, critic=critic)
+        model = _begun(neural.network(info_state_size, num_actions, torso=hidden, critic=critic))
         return HostModel(model, functools.partial(_network_forward, len(hidden)), critic, False)
     if not (hasattr(network, "init") and hasattr(network, "apply")):
         raise ValueError(
@@ -49,6 +52,30 @@ def build(
     model = network if isinstance(network, policy.Model) else _from_haiku(network, info_state_size)
     has_critic = _checked_output(model, info_state_size, num_actions)
     return HostModel(model, _compiled_forward(model), has_critic, False)
+
+
+def _begun(model: policy.Model) -> policy.Model:
+    """The package's network with first parameters that do not depend on how long information states are.
+
+    These are mostly zeros, of a length (as vectors) that has little to do with how many numbers they have. So
+    the first layer's weights have one deviation for all games, and its biases too, as if there were one more
+    number that is always 1: some games show nothing but zeros. Heads begin at 0: the first policy is uniform.
+    """
+
+    def init(*, key: types.Key) -> types.Parameters:
+        begun = dict(model.init(key=key))
+        if "torso_0" in begun:
+            begun["torso_0"] = {
+                name: _DEVIATION
+                * jax.random.normal(jax.random.fold_in(key, index), begun["torso_0"][name].shape)
+                for index, name in enumerate(("w", "b"))
+            }
+        heads = {
+            name: jax.tree.map(jnp.zeros_like, begun[name]) for name in ("actor", "critic") if name in begun
+        }
+        return {**begun, **heads}
+
+    return policy.Model(init, model.apply)
 
 
 def _from_haiku(transformed: Any, info_state_size: int) -> policy.Model:

@@ -1,6 +1,6 @@
 """The joint policy of agents, as OpenSpiel's algorithms want it: float64, whole rows, many states at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,10 @@ class JointPolicy(openspiel_policy.Policy):
       game: an OpenSpiel game.
       agents: `NeuRDCIX` agents by player, as a list or a mapping; or one that plays all seats.
       use_observation: whether the agents see observations or information states, as in their environment;
-        by default information states where the game has them.
+        by default what has the length of what they were built for.
+
+    A table answers uniformly where it has never been. Where that is everywhere, it was trained on something
+    else, and questions raise.
     """
 
     def __init__(
@@ -40,9 +43,9 @@ class JointPolicy(openspiel_policy.Policy):
             player: agent.agent if isinstance(agent, agents_.Seat) else agent
             for player, agent in by_player.items()
         }
-        if use_observation is None:
-            use_observation = not game.get_type().provides_information_state_tensor
-        self._use_observation = use_observation
+        sizes = {agent.info_state_size for agent in self._agents.values()}
+        self._use_observation = _sees_observations(game, sizes, use_observation)
+        self._recognised: set[int] = set()
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """The probability of every legal action."""
@@ -54,7 +57,13 @@ class JointPolicy(openspiel_policy.Policy):
             raise ValueError(f"player {player} is none of {self.player_ids}, or has no legal action here.")
         legal = np.zeros((1, self.game.num_distinct_actions()), bool)
         legal[0, actions] = True
-        row = self._agents[player].probabilities([self._features(state, player)], legal)[0].tolist()
+        features = [self._features(state, player)]
+        if player not in self._recognised and not self._recognises(player, features):
+            around = (
+                self._features(met, seat) for met, seat in _decisions(self.game, _SEARCHED) if seat == player
+            )
+            self._demand(player, any(self._recognises(player, [features]) for features in around))
+        row = self._agents[player].probabilities(features, legal)[0].tolist()
         return {action: row[action] for action in actions}
 
     def to_tabular(self, states: Any = None) -> openspiel_policy.TabularPolicy:
@@ -70,11 +79,80 @@ class JointPolicy(openspiel_policy.Policy):
             rows = [tabular.state_lookup[name] for name in names]
             if rows:
                 features = [self._features(tabular.states[row], player) for row in rows]
+                self._demand(player, self._recognises(player, features))
                 legal = tabular.legal_actions_mask[rows]
                 tabular.action_probability_array[rows] = self._agents[player].probabilities(features, legal)
         return tabular
 
     def _features(self, state: Any, player: int) -> list[float]:
-        if self._use_observation:
-            return state.observation_tensor(player)
-        return state.information_state_tensor(player)
+        return _tensor(state, player, self._use_observation)
+
+    def _recognises(self, player: int, features: list[list[float]]) -> bool:
+        """Whether the player's agent has met one of these; one that has met nothing is uniform by right."""
+        agent = self._agents[player]
+        if agent.states_met == 0:
+            return True
+        recognised = bool(agent.met(features).any())
+        if recognised:
+            self._recognised.add(player)
+        return recognised
+
+    def _demand(self, player: int, recognised: bool) -> None:
+        if not recognised:
+            rows, kind = self._agents[player].states_met, _KINDS[self._use_observation]
+            raise ValueError(
+                f"player {player}'s table has {rows} rows, but none for {kind} of {self.game}: train it on "
+                f"these, or say with use_observation what it was trained on."
+            )
+
+
+_KINDS = {False: "information states", True: "observations"}
+_SEARCHED = 100
+"""Episodes that are searched for a state that a table has met."""
+
+
+def _tensor(state: Any, player: int, use_observation: bool) -> list[float]:
+    return state.observation_tensor(player) if use_observation else state.information_state_tensor(player)
+
+
+def _sees_observations(game: Any, sizes: set[int], use_observation: bool | None) -> bool:
+    """Whether agents that take tensors of `sizes` see observations; raises where that cannot be."""
+    kind, lengths = game.get_type(), {}
+    if kind.provides_information_state_tensor and use_observation is not True:
+        lengths[False] = game.information_state_tensor_size()
+    if kind.provides_observation_tensor and use_observation is not False:
+        lengths[True] = game.observation_tensor_size()
+    fitting = [seen for seen, length in lengths.items() if sizes == {length}]
+    if not fitting:
+        has = " and ".join(f"{_KINDS[seen]} of {length}" for seen, length in lengths.items())
+        wanted = " and ".join(str(size) for size in sorted(sizes))
+        raise ValueError(f"the agents take tensors of {wanted} numbers, but {game} has {has or 'none'}.")
+    if len(fitting) == 2:
+        for state, player in _decisions(game, 10):
+            if _tensor(state, player, False) != _tensor(state, player, True):
+                raise ValueError(
+                    f"information states and observations of {game} are both of {sizes.pop()} numbers: say "
+                    f"with use_observation=True or False which of them the agents see."
+                )
+    return fitting[0]
+
+
+def _decisions(game: Any, episodes: int) -> Iterator[tuple[Any, int]]:
+    """(state, player) at every decision of some episodes of uniform play."""
+    random = np.random.default_rng(0)
+    for _ in range(episodes):
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            if state.is_chance_node():
+                outcomes, chances = zip(*state.chance_outcomes(), strict=True)
+                state.apply_action(int(random.choice(outcomes, p=np.array(chances) / sum(chances))))
+                continue
+            together = state.is_simultaneous_node()
+            players = range(game.num_players()) if together else [state.current_player()]
+            legal = {player: state.legal_actions(player) for player in players}
+            yield from ((state, player) for player in players if legal[player])
+            chosen = [int(random.choice(legal[player])) if legal[player] else 0 for player in players]
+            if together:
+                state.apply_actions(chosen)
+            else:
+                state.apply_action(chosen[0])

@@ -43,6 +43,8 @@ class Config:
     magnet_speed: float = 0.01
     separate: bool = False
     """Parameters of its own for every seat, instead of one network that sees which seat it is in."""
+    alternating: bool = False
+    """One seat learns at each update, in turn, instead of all."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -120,6 +122,8 @@ def trainer(
     world = game if isinstance(game, live_game.LiveGame) else live_game.live_game(game)
     if seat is not None:
         checks.index("seat", seat, world.num_seats)
+        if config.alternating:
+            raise ValueError(f"alternating is for seats that learn in turn, but only seat {seat} learns.")
     model = model or _model(world, config)
     learner = learners.learner(
         model.apply,
@@ -144,12 +148,21 @@ def init(trainer: Trainer, parameters: types.Parameters | None = None) -> State:
 
 
 def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, Report]:
-    """`num_updates` updates later, each from `batch_episodes` fresh episodes; and what happened."""
+    """`num_updates` updates later, each from `batch_episodes` fresh episodes; and what happened.
+
+    Raises `checks.Diverged` if the learner's state leaves the finite numbers.
+    """
     if num_updates < 1:
         raise ValueError(f"num_updates must be at least 1, but is {num_updates}.")
     reports = []
     for _ in range(num_updates):
-        state, report = _update(trainer, state)
+        state, report = update(trainer, state)
+        if not checks.all_finite(state.learner):
+            raise checks.Diverged(
+                "a parameter or the optimizer's state",
+                after=f"update {int(state.learner.updates)}",
+                remedy="learning_rate",
+            )
         reports.append(report)
     return state, Report(*(np.mean(column, axis=0) for column in zip(*reports, strict=True)))
 
@@ -178,12 +191,13 @@ def per_seat(model: policy.Model, num_seats: int) -> policy.Model:
     return policy.Model(init, apply)
 
 
-def _update(trainer: Trainer, state: State) -> tuple[State, Report]:
+def update(trainer: Trainer, state: State) -> tuple[State, Report]:
+    """One update later, and what happened; whether it has diverged is left to the caller."""
     config, world = trainer.config, trainer.world
     seats = np.arange(world.num_seats)
-    learns = np.ones(world.num_seats, bool) if trainer.seat is None else seats == trainer.seat
+    mine = np.ones(world.num_seats, bool) if trainer.seat is None else seats == trainer.seat
     at_table: list[players.Player] = [players.Network(trainer.model, state.learner.parameters)]
-    if not learns.all():
+    if not mine.all():
         at_table.append(trainer.opponent)
     played = states.play(
         world,
@@ -191,13 +205,20 @@ def _update(trainer: Trainer, state: State) -> tuple[State, Report]:
         config.batch_episodes,
         slots=config.slots,
         key=jax.random.fold_in(state.key, state.learner.updates),
-        seating=np.tile((~learns).astype(np.int32), (config.batch_episodes, 1)),
+        seating=np.tile((~mine).astype(np.int32), (config.batch_episodes, 1)),
     )
+    turn = int(state.learner.updates) % world.num_seats
+    learns = seats == turn if config.alternating else mine
     chosen = learns[played.seat]
     count = int(chosen.sum())
     weight = 1.0 / config.batch_episodes
     batch = states.decisions(played, world, size=states.padded_size(count), weight=weight, chosen=chosen)
     learner, info = trainer.learner.update(state.learner, batch)
+    if config.alternating and config.separate:
+        # What a seat's own optimizer and magnet do without a gradient is undone; only the count goes on.
+        learner = jax.tree.map(
+            lambda new, old: old.at[turn].set(new[turn]) if new.ndim else new, learner, state.learner
+        )
     error = (batch.return_ - batch.baseline)[:count]
     report = Report(
         returns=played.returns.mean(axis=0),

@@ -18,7 +18,7 @@ class OraclePolicy(openspiel_policy.Policy):
     """
 
     def __init__(self, env: Any, player_id: int, **keywords: Any) -> None:
-        specification = env.observation_spec()["info_state"][0], env.action_spec()["num_actions"]
+        specification = env.observation_spec()["info_state"], env.action_spec()["num_actions"]
         sizes = dict(zip(("info_state_size", "num_actions"), specification, strict=True))
         self._start(env, player_id, agents.NeuRDCIX(player_id, **{**sizes, **keywords}))
 

@@ -4,7 +4,7 @@ Pipeline: agent state -> logits -> probabilities -> **action**, for a whole batc
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -86,15 +86,17 @@ def actor(
         choice = Choice(*(np.array(array) for array in chosen))
         for row in np.flatnonzero(np.isin(owner[: len(states)], asked)).tolist():
             chances = _answer(players[owner[row]], states[row], seats[row])
-            action = list(chances)[draw(chances.values(), rng.random())]
+            action = list(chances)[draw(list(chances.values()), rng.random())]
             choice.action[row], choice.probability[row] = action, chances[action]
         return choice
 
     return act
 
 
-def draw(probabilities: Iterable[float], uniform: float) -> int:
+def draw(probabilities: Sequence[float], uniform: float) -> int:
     """The index that a uniform number in [0, 1) picks; never, even by rounding, one of probability 0."""
+    # In the sum's units: a rounding of the sum would else be all the last one's, and that may be a rare one.
+    uniform *= sum(probabilities)
     last = 0
     for index, probability in enumerate(probabilities):
         if probability > 0:

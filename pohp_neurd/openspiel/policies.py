@@ -9,49 +9,110 @@ import pyspiel
 from jaxtyping import Float
 from open_spiel.python import policy as openspiel_policy
 
+from pohp_neurd import checks, exact, types
 from pohp_neurd import policy as policies
 from pohp_neurd import tree as trees
-from pohp_neurd import types
 from pohp_neurd.openspiel import compile as compiling
 
 Table = Float[np.ndarray, "S A"]
 
 
 class TablePolicy(openspiel_policy.Policy):
-    """A table of probabilities as an OpenSpiel policy; uniform at states that are not in it."""
+    """A table of probabilities as an OpenSpiel policy; a state that is not in it raises a ValueError.
+
+    Where players of the game move at the same time, it answers on states of that game too, and not only on
+    those of the compiled one, where they move in turn.
+    """
 
     def __init__(self, tree: trees.Tree, table: Any) -> None:
         # Two-argument super() of a bare name: see OpenSpiel's copying of agents, which reads locals.
         openspiel_policy.Policy.__init__(self, compiling.game_of(tree), list(range(tree.num_agents)))
+        checks.shape("table", table, tree.legal.shape)
+        exact.check_policy(table, tree)
         self._table = _float64(table)
+        self._legal = tree.legal
         self._rows = rows_by_string(tree)
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """The probability of every legal action."""
-        player = state.current_player() if player_id is None else player_id
+        player = int(state.current_player() if player_id is None else player_id)
+        if player == pyspiel.PlayerId.SIMULTANEOUS:
+            raise ValueError("players move at the same time here: say for which of them, with player_id.")
+        if state.is_simultaneous_node() and not state.legal_actions(player):
+            return {0: 1.0}  # as OpenSpiel's own policies say where others move and this player does not
+        return self._answer(compiling.in_turns(self.game, state, player), player)
+
+    def _answer(self, state: Any, player: int) -> dict[int, float]:
         actions = state.legal_actions(player)
         row = self._rows.get((player, compiling.information_string(state, player)))
-        if row is None:
-            return self._off_tree(state, player, actions)
+        if row is None or np.flatnonzero(self._legal[row]).tolist() != actions:
+            raise _unknown(self.game, state, player)
         return {action: float(self._table[row, action]) for action in actions}
-
-    def _off_tree(self, state: Any, player: int, actions: list[int]) -> dict[int, float]:
-        return {action: 1.0 / len(actions) for action in actions}
 
 
 class NetworkPolicy(TablePolicy):
-    """A network as an OpenSpiel policy: looked up where the tree knows the state, computed elsewhere."""
+    """A network as an OpenSpiel policy: looked up where the tree knows the state.
+
+    Elsewhere, as in other variants of the game, it is computed, if the state has a tensor and actions of the
+    size that the network is for.
+    """
 
     def __init__(self, tree: trees.Tree, model: policies.Model, parameters: types.Parameters) -> None:
         TablePolicy.__init__(self, tree, table_of(tree, (model, parameters)))
         self._model, self._parameters = model, parameters
+        self._num_features = tree.features.shape[1]
 
-    def _off_tree(self, state: Any, player: int, actions: list[int]) -> dict[int, float]:
-        legal = np.zeros((1, self._table.shape[1]), bool)
-        legal[0, actions] = True
-        features = np.asarray(compiling.information_tensor(state, player), np.float32)[None]
+    def _answer(self, state: Any, player: int) -> dict[int, float]:
+        try:
+            return TablePolicy._answer(self, state, player)
+        except ValueError:
+            features, legal = self._inputs(state, player)
         row = _float64(policies.table(self._model.apply, self._parameters, features, legal))[0]
-        return {action: float(row[action]) for action in actions}
+        return {action: float(row[action]) for action in np.flatnonzero(legal).tolist()}
+
+    def _inputs(self, state: Any, player: int) -> tuple[np.ndarray, np.ndarray]:
+        kind, actions = state.get_game().get_type(), state.legal_actions(player)
+        if (
+            kind.short_name != self.game.get_type().short_name
+            or state.num_players() != len(self.player_ids)
+            or not (kind.provides_information_state_tensor or kind.provides_observation_tensor)
+            or not actions
+            or max(actions) >= self._legal.shape[1]
+        ):
+            raise _unknown(self.game, state, player)
+        features = np.asarray(compiling.information_tensor(state, player), np.float32)[None]
+        if features.shape[1] != self._num_features:
+            raise _unknown(self.game, state, player)
+        legal = np.zeros((1, self._legal.shape[1]), bool)
+        legal[0, actions] = True
+        return features, legal
+
+
+class TurnsPolicy(openspiel_policy.TabularPolicy):
+    """OpenSpiel's TabularPolicy of a game in turns; it also answers where players move at the same time."""
+
+    def _state_key(self, state: Any, player: int | None) -> str:
+        mover = state.current_player() if player is None else player
+        in_turns = compiling.in_turns(self.game, state, mover)
+        return openspiel_policy.TabularPolicy._state_key(self, in_turns, mover)
+
+    def policy_for_key(self, key: str) -> np.ndarray:
+        """The row of an information state; a part of the array, so that it can be written to."""
+        if key not in self.state_lookup:
+            raise ValueError(f"the policy of {self.game} says nothing of information state {key!r}.")
+        return openspiel_policy.TabularPolicy.policy_for_key(self, key)
+
+    def __copy__(self, copy_action_probability_array: bool = True) -> "TurnsPolicy":
+        copied = openspiel_policy.TabularPolicy.__copy__(self, copy_action_probability_array)
+        copied.__class__ = TurnsPolicy  # OpenSpiel's own makes its own class
+        return copied
+
+
+def _unknown(game: Any, state: Any, player: int) -> ValueError:
+    name = compiling.information_string(state, player) if player >= 0 else str(state)
+    return ValueError(
+        f"the policy of {game} does not know the state {name!r} of player {player} in {state.get_game()}."
+    )
 
 
 def table_of(tree: trees.Tree, policy: Any) -> np.ndarray:
@@ -92,7 +153,7 @@ def to_tabular_policy(tree: trees.Tree, policy: Any) -> openspiel_policy.Tabular
     table = _float64(table_of(tree, policy))
     witnesses = witness_states(tree)
     states = {state.history_str(): state for state in witnesses}
-    tabular = openspiel_policy.TabularPolicy(compiling.game_of(tree), states=states)
+    tabular = TurnsPolicy(compiling.game_of(tree), states=states)
     for name, row in zip(tree.information_state_strings, table, strict=True):
         tabular.action_probability_array[tabular.state_lookup[name]] = row
     return tabular
@@ -141,8 +202,9 @@ def _replay(tree: trees.Tree, game: Any, row: int) -> Any:
 
 def _from_tabular(tree: trees.Tree, policy: openspiel_policy.TabularPolicy) -> Table:
     lookup = policy.state_lookup
-    if not all(name in lookup for name in tree.information_state_strings):
-        return _from_states(tree, policy.action_probabilities)
+    missing = next((name for name in tree.information_state_strings if name not in lookup), None)
+    if missing is not None:
+        raise ValueError(f"the policy of {policy.game} says nothing of information state {missing!r}.")
     rows = [lookup[name] for name in tree.information_state_strings]
     return np.where(tree.legal, policy.action_probability_array[rows], 0.0)
 

@@ -54,17 +54,18 @@ def load(directory: files.Path) -> Saved:
     """The newest policies that are whole, from a run's folder or from its folder `policy`."""
     folder = pathlib.Path(directory)
     folder = folder if (folder / "about.json").is_file() else folder / "policy"
-    try:
-        known = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-        about = About(**{**known, "hidden_layers": tuple(known["hidden_layers"])})
-    except FileNotFoundError:
-        raise ValueError(f"there is no trained policy in {directory}.") from None
-    except (ValueError, TypeError, KeyError):
-        raise ValueError(f"{folder / 'about.json'} is damaged.") from None
+    if not (folder / "about.json").is_file():
+        raise ValueError(f"there is no trained policy in {directory}.")
+    about = _about(folder / "about.json")
     one = _like(about, folder)
     restored = checkpoint.restore(folder, (one, one))
     if restored is None:
         raise ValueError(f"there is no checkpoint in {folder}.")
+    for which, found in zip(("current", "average"), restored.tree, strict=True):
+        if about.kind == "tabular":
+            checks.distribution(f"every row of the {which} policy in {folder}", found)
+        elif not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(found)):
+            raise ValueError(f"the {which} policy in {folder} holds a weight that is not finite.")
     return Saved(about, *restored.tree)
 
 
@@ -114,13 +115,45 @@ def _chosen(saved: Saved, which: str) -> Any:
     return saved.average if which == "average" else saved.current
 
 
+def _about(path: pathlib.Path) -> About:
+    """What the file says, if it makes sense."""
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        about = About(**{**known, "hidden_layers": tuple(known["hidden_layers"])})
+    except (ValueError, TypeError, KeyError):
+        raise ValueError(f"{path} is damaged.") from None
+    sizes = (*about.hidden_layers, about.num_networks)
+    if (
+        not isinstance(about.game, str)
+        or about.kind not in ("tabular", "neural")
+        or not isinstance(about.critic, bool)
+        or not all(type(size) is int and size > 0 for size in sizes)
+    ):
+        raise ValueError(f"{path} is damaged.")
+    try:
+        num_seats = compiling.load_game(about.game).num_players()
+    except ValueError as error:
+        raise ValueError(f"{path} names a game that cannot be played: {error}") from None
+    if about.num_networks not in (1, num_seats):
+        raise ValueError(
+            f"{path} must say num_networks 1 or, as {about.game} has seats, {num_seats}, but says "
+            f"{about.num_networks}."
+        )
+    return about
+
+
 def _like(about: About, folder: pathlib.Path) -> types.Parameters:
-    """A tree of the shapes that are in the file."""
+    """A tree of the shapes that are in the file, without its numbers."""
+    shapes = checkpoint.shapes(folder) or {"": ()}
     if about.kind == "tabular":
         # As the file says, for asking the game would mean to compile it.
-        return np.zeros(next(iter((checkpoint.shapes(folder) or {"": ()}).values())))
+        return jax.ShapeDtypeStruct(next(iter(shapes.values())), np.float64)
+    largest = max((size for shape in shapes.values() for size in shape), default=0)
+    if any(size > largest for size in about.hidden_layers):  # too large, maybe, to be laid out at all
+        raise ValueError(
+            f"{folder / 'about.json'} says hidden_layers {list(about.hidden_layers)}, but no array in the "
+            f"checkpoint beside it is longer than {largest}."
+        )
     world = live_game.live_game(about.game)
     model = model_of(about, world.num_features, world.num_actions)
-    shapes = jax.eval_shape(lambda: model.init(key=jax.random.key(0)))
-    one = jax.tree.map(lambda leaf: np.zeros(leaf.shape, np.float32), shapes)
-    return (one,) * about.num_networks
+    return (jax.eval_shape(lambda: model.init(key=jax.random.key(0))),) * about.num_networks

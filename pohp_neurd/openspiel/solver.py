@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pyspiel
 
 from pohp_neurd import averaging, checks, exact, learners, regularisation, self_play, tally_learners
 from pohp_neurd import tree as trees
@@ -83,7 +84,7 @@ class NeuRDCIXSolver:
             self._state = self._loop.init(self._arena, key=jax.random.fold_in(key, 0))
 
     @property
-    def iteration(self) -> int:
+    def updates(self) -> int:
         """Updates so far."""
         return int(self._state.updates)
 
@@ -95,12 +96,14 @@ class NeuRDCIXSolver:
             self._state = self._loop.advance(self._arena, self._state, np.int32(num_updates), self._key)
         first = int(self._state.diverged)
         if first != self_play.NEVER:
-            raise FloatingPointError(
-                f"training diverged: a logit was not finite after update {first + 1}; try a smaller step."
-            )
+            raise checks.Diverged("a logit", after=f"update {first + 1}", remedy="step_size")
+
+    def iteration(self) -> None:
+        """One update, under the name that OpenSpiel's MCCFR solvers in Python use."""
+        self.evaluate_and_update_policy()
 
     def run_iteration(self) -> None:
-        """The same, under the name that OpenSpiel's MCCFR solvers use."""
+        """One update, under the name that OpenSpiel's MCCFR solvers in C++ use."""
         self.evaluate_and_update_policy()
 
     def current_policy(self) -> Any:
@@ -110,6 +113,14 @@ class NeuRDCIXSolver:
     def average_policy(self) -> Any:
         """The reach-weighted average of all policies so far as OpenSpiel's TabularPolicy."""
         return policies.to_tabular_policy(self._tree, self._table("average"))
+
+    def tabular_current_policy(self) -> pyspiel.TabularPolicy:
+        """The current policy for algorithms of OpenSpiel in C++, such as pyspiel.nash_conv."""
+        return policies.to_pyspiel_policy(self._tree, self._table("current"))
+
+    def tabular_average_policy(self) -> pyspiel.TabularPolicy:
+        """The average policy for algorithms of OpenSpiel in C++, such as pyspiel.nash_conv."""
+        return policies.to_pyspiel_policy(self._tree, self._table("average"))
 
     def nash_conv(self, which: str = "average") -> float:
         """NashConv of the average or of the current policy, exact."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from pohp_neurd import checks
 from pohp_neurd.openspiel import compile as compiling
+from pohp_neurd.openspiel.bot import PolicyBot
 
 QUIT = "q"
 HINT = "?"
@@ -28,12 +29,13 @@ def play(
     """
     game = compiling.load_game(game)
     checks.index("seat", seat, game.num_players())
-    rng = np.random.default_rng(seed)
+    chance = np.random.default_rng(seed)
+    bots = {player: PolicyBot(policy, player, seed) for player in range(game.num_players()) if player != seat}
     state = game.new_initial_state()
     while not state.is_terminal():
         if state.is_chance_node():
             outcomes, chances = zip(*state.chance_outcomes(), strict=True)
-            state.apply_action(int(rng.choice(outcomes, p=np.array(chances) / np.sum(chances))))
+            state.apply_action(int(chance.choice(outcomes, p=np.array(chances) / np.sum(chances))))
             continue
         player = state.current_player()
         if player == seat:
@@ -41,9 +43,7 @@ def play(
             if action is None:
                 return None
         else:
-            chances_of = policy.action_probabilities(state, player)
-            weights = np.array(list(chances_of.values()))
-            action = int(rng.choice(list(chances_of), p=weights / weights.sum()))
+            action = bots[player].step(state)
             tell(f"Player {player}: {_name(state, player, action)}")
         state.apply_action(action)
     tell("")

@@ -8,6 +8,9 @@ import enum
 import numpy as np
 
 _BLOCK = 1024
+_WORDS = 4
+SEEDS = 2 ** (32 * _WORDS)
+"""Seeds are whole numbers from 0 to below this."""
 
 
 class Role(enum.IntEnum):
@@ -17,6 +20,8 @@ class Role(enum.IntEnum):
     EVALUATING = 1
     BOT = 2
     NOISE = 3
+    PARAMETERS = 4
+    COPY = 5
 
 
 def generator(seed: int, role: Role, seat: int | None, *path: int) -> np.random.Generator:
@@ -29,6 +34,29 @@ def generator(seed: int, role: Role, seat: int | None, *path: int) -> np.random.
     # A spawn key, and not a longer list of seeds, of which numpy ignores zeros at the end.
     key = (int(role), 0 if seat is None else seat + 1, *path)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def seed_of_copy(seed: int, seat: int | None, number: int) -> int:
+    """The seed of copy `number` of an agent: of 128 bits, so that it is no user's and no other copy's.
+
+    >>> seed_of_copy(0, None, 1) == seed_of_copy(0, None, 2)
+    False
+    """
+    return from_words(generator(seed, Role.COPY, seat, number).integers(2**32, size=_WORDS, dtype=np.uint32))
+
+
+def to_words(seed: int) -> np.ndarray:
+    """A seed below 2¹²⁸ as four words, as a checkpoint keeps it."""
+    return np.array([seed >> 32 * word & 0xFFFFFFFF for word in range(_WORDS)], np.uint32)
+
+
+def from_words(words: np.ndarray) -> int:
+    """The seed of four words.
+
+    >>> from_words(to_words(2**100 + 7)) == 2**100 + 7
+    True
+    """
+    return sum(word << 32 * position for position, word in enumerate(words.tolist()))
 
 
 class Uniforms:

@@ -27,7 +27,7 @@ def rounds_of(problem, count, policy, runs=1, seed=0):
 
     @jax.jit
     def step(state, t):
-        uniforms = noise.uniforms(jax.random.key(seed), t, problem.num_uniforms, runs)
+        uniforms = noise.uniforms(jax.random.key(seed), t, problem.num_uniforms, runs).problem
         return problem.update(state, shaped), problem.utilities(state, shaped, uniforms)
 
     state, rows = problem.init(runs), []

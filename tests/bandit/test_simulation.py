@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pohp_neurd import checks
 from pohp_neurd import learners as exploration
 from pohp_neurd.bandit import learners, noise, problems, reduction, simulation
 
@@ -20,10 +21,12 @@ def by_hand(problem, learner, weigh, explore, rounds, runs, key):
     for run in range(runs):
         state, daimon = learner.init(problem.num_arms), problem.init()
         for t in range(rounds):
-            uniforms = noise.uniforms(key, t, 1 + problem.num_uniforms, runs)[:, run]
+            numbers = noise.uniforms(key, t, problem.num_uniforms, runs)
+            high, low = (float(half[0, run]) for half in numbers.action)
+            number = (high + low / 2**24) / 2**24
             policy = np.asarray(learner.policy(state))
-            worth = np.asarray(problem.utilities(daimon, jnp.asarray(policy), uniforms[1:]))
-            arm = min(int(np.searchsorted(np.cumsum(policy), uniforms[0], side="right")), len(policy) - 1)
+            worth = np.asarray(problem.utilities(daimon, jnp.asarray(policy), numbers.problem[:, run]))
+            arm = min(int(np.searchsorted(np.cumsum(policy), number, side="right")), len(policy) - 1)
             estimates = np.zeros(len(policy))
             estimates[arm] = worth[arm] / weigh(policy[arm], explore(t))
             utilities[:, run] += worth
@@ -104,3 +107,11 @@ def test_no_runs_are_refused():
         simulation.simulate(
             problems.adaptive(2), reduction(learners.hedge(0.1), "cix", 0.1), [5], 0, key=jax.random.key(0)
         )
+
+
+def test_a_policy_that_is_none_is_told_of():
+    """A step size that grows beyond all bounds: Hedge's weights are not numbers any more."""
+    player = reduction(learners.hedge(lambda count: jnp.where(count < 100, 0.1, jnp.inf)), "importance")
+    problem = problems.bernoulli([0.9, 0.8])
+    with pytest.raises(checks.Diverged, match="a policy or a total was not finite after 200 rounds"):
+        simulation.simulate(problem, player, [200], 5, key=jax.random.key(0))

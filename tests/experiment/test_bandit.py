@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pohp_neurd import bandit as bandits
-from pohp_neurd.experiment import bandit, records
+from pohp_neurd.experiment import bandit, bandit_config, records
 
 
 def some(names, quick):
@@ -15,7 +15,9 @@ def some(names, quick):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("problem", some(bandit.PROBLEMS, ("shifting_rock_paper_scissors", "kuhn_learning")))
+@pytest.mark.parametrize(
+    "problem", some(bandit_config.PROBLEMS, ("shifting_rock_paper_scissors", "kuhn_learning"))
+)
 def test_every_problem_runs_and_leaves_its_files(problem, tmp_path):
     config = bandit.Config(problem=problem, horizon=40, runs=8, arms=3, estimators=("importance", "cix"))
     rows = bandit.run(config, tmp_path / "run")
@@ -30,7 +32,7 @@ def test_every_problem_runs_and_leaves_its_files(problem, tmp_path):
     assert len(rows) == 80
 
 
-@pytest.mark.parametrize("learner", some(bandit.LEARNERS, ("hedge", "regret_matching_plus")))
+@pytest.mark.parametrize("learner", some(bandit_config.LEARNERS, ("hedge", "regret_matching_plus")))
 def test_rows_are_the_figures_of_the_simulation(learner, tmp_path):
     config = bandit.Config(
         problem="adaptive", learner=learner, horizon=200, runs=64, estimators=("ix",), seed=3

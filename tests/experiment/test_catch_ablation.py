@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 
 from pohp_neurd import online
-from pohp_neurd.experiment import catch_ablation, single_agent
+from pohp_neurd.experiment import catch_ablation, catch_ablation_config, single_agent
 
 SETTING = "neurd_cix,common_mode=dropped,epsilon=0.01"
 
 
 def test_a_setting_says_what_it_changes():
-    config = catch_ablation.config(SETTING, seeds=3)
+    config = catch_ablation_config.Config((SETTING,), seeds=3).experiment(SETTING)
     default = online.Options(learner="neurd_cix")
     assert config.options() == dataclasses.replace(default, common_mode="dropped", epsilon=0.01)
     assert config.learning_rates == (0.001797,)
@@ -19,8 +19,8 @@ def test_a_setting_says_what_it_changes():
 
 
 def test_the_settings_change_at_most_one_option_each():
-    for setting in catch_ablation.SETTINGS:
-        options = catch_ablation.config(setting, seeds=1).options()
+    for setting in catch_ablation_config.SETTINGS:
+        options = catch_ablation_config.Config().experiment(setting).options()
         default = online.Options(learner=options.learner)
         changed = [name for name, value in vars(options).items() if value != getattr(default, name)]
         assert len(changed) == setting.count(",") <= 1
@@ -35,22 +35,22 @@ def test_the_settings_change_at_most_one_option_each():
         ("spg,epsilon=much", "epsilon must be a number, but is 'much'"),
     ],
 )
-def test_a_wrong_setting_is_refused_before_any_work(tmp_path, setting, sentence):
+def test_a_wrong_setting_is_refused_before_any_work(setting, sentence):
     with pytest.raises(ValueError, match=sentence):
-        catch_ablation.run(tmp_path / "study", [setting])
-    assert not (tmp_path / "study").exists()
+        catch_ablation_config.Config((setting,))
 
 
 @pytest.mark.slow
 def test_a_study_goes_on_where_it_was(tmp_path):
     """To the second mark in two calls: the figures of one call of `single_agent`, nothing done twice."""
-    first = catch_ablation.run(tmp_path, [SETTING], seeds=2, until=1_000, width=8)
+    study = catch_ablation_config.Config((SETTING,), seeds=2, until=1_000, width=8)
+    first = catch_ablation.run(tmp_path, study)
     assert [(row["seed"], row["steps"]) for row in first] == [(0, 1_000), (1, 1_000)]
-    rows = catch_ablation.run(tmp_path, [SETTING], seeds=2, until=2_000, width=8)
+    rows = catch_ablation.run(tmp_path, dataclasses.replace(study, until=2_000))
     assert rows[:2] == first
     assert [(row["seed"], row["steps"]) for row in rows[2:]] == [(0, 2_000), (1, 2_000)]
     assert catch_ablation.read_rows(tmp_path / "ablation.csv") == rows
-    config = catch_ablation.config(SETTING, seeds=2, width=8)
+    config = study.experiment(SETTING)
     single_agent.run(dataclasses.replace(config, num_steps=2_000), tmp_path / "alone")
     alone = single_agent.read_rows(tmp_path / "alone" / "metrics.csv")
     assert [row["total_reward"] for row in rows[2:]] == [row["total_reward"] for row in alone[-2:]]
@@ -59,6 +59,6 @@ def test_a_study_goes_on_where_it_was(tmp_path):
     ]
 
 
-def test_until_must_be_a_mark(tmp_path):
+def test_until_must_be_a_mark():
     with pytest.raises(ValueError, match=r"until must be one of 1000, .*, but is 1500"):
-        catch_ablation.run(tmp_path, until=1_500)
+        catch_ablation_config.Config(until=1_500)

@@ -17,8 +17,8 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import evaluate_bots
 
-from pohp_neurd import checkpoint, exact, openspiel
-from pohp_neurd.experiment import divergence, game_config, game_run, game_trainer, records
+from pohp_neurd import checkpoint, checks, exact, openspiel
+from pohp_neurd.experiment import game_config, game_run, game_trainer, interruption, records
 from pohp_neurd.openspiel import saved
 
 SMALL = game_config.Config(
@@ -35,7 +35,7 @@ def leaves_of(folder, config):
 
 def without_seconds(folder):
     return [
-        {k: v for k, v in row.items() if k != "seconds"} for row in game_run.read_rows(folder / "metrics.csv")
+        {k: v for k, v in row.items() if k != "seconds"} for row in records.read_csv(folder / "metrics.csv")
     ]
 
 
@@ -98,7 +98,7 @@ def run_until(monkeypatch, config, folder, at, number, **options):
 
     with monkeypatch.context() as patch:
         patch.setattr(game_trainer, "build", stopping)
-        with pytest.raises(game_run.Interrupted) as stop:
+        with pytest.raises(interruption.Interrupted) as stop:
             game_run.run(config, folder, **options)
     return stop.value
 
@@ -150,7 +150,7 @@ def test_divergence_stops_with_the_update_and_keeps_the_last_good_checkpoint(tmp
 
     monkeypatch.setattr(game_trainer, "build", exploding)
     with pytest.raises(
-        divergence.Diverged, match="not finite after update 20; the checkpoint of update 16 is good"
+        checks.Diverged, match="not finite after update 20; the checkpoint of update 16 is good"
     ):
         game_run.run(SMALL, tmp_path / "run")
     assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [16]
@@ -159,8 +159,8 @@ def test_divergence_stops_with_the_update_and_keeps_the_last_good_checkpoint(tmp
 @pytest.mark.thorough
 def test_a_step_size_without_bounds_diverges_for_real(tmp_path):
     """A learning rate of 1e38 overflows float32 at once."""
-    config = dataclasses.replace(NEURAL, step_size=1e38, optimizer="sgd", magnet_strength=1.0)
-    with pytest.raises(divergence.Diverged, match=r"not finite after update [1-4];"):
+    config = dataclasses.replace(NEURAL, step_size=1e38, optimizer="sgd", magnet_strength=0.0)
+    with pytest.raises(checks.Diverged, match=r"not finite after update [1-4];"):
         game_run.run(config, tmp_path / "run")
 
 
@@ -256,3 +256,97 @@ def test_a_runs_policy_plays_as_a_bot(whole):
         returns = evaluate_bots.evaluate_bots(game.new_initial_state(), bots, rng)
         assert sum(returns) == 0
         assert abs(returns[0]) in (1, 2)
+
+
+def test_a_closed_terminal_saves_as_sigterm_does(whole, tmp_path, monkeypatch):
+    stop = run_until(monkeypatch, SMALL, tmp_path / "run", 3, signal.SIGHUP)
+    assert stop.exit_code == 129
+    assert str(stop).startswith("Stopped by SIGHUP after ")
+    game_run.run(SMALL, tmp_path / "run", resume=True)
+    assert_same_run(tmp_path / "run", whole[0], SMALL)
+
+
+def begun(folder, *command, **streams):
+    """A long run of its own, once it is under way in `folder`."""
+    script = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
+    flags = ["--game=kuhn_poker", "--episodes=1e12", "--batch_size=64", f"--output_dir={folder}"]
+    work = subprocess.Popen([*command, sys.executable, str(script), *flags, "--eval_every=6400"], **streams)
+    deadline = time.monotonic() + 200
+    while not (folder / "metrics.csv").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return work
+
+
+@pytest.mark.thorough
+def test_a_terminal_that_is_really_closed(tmp_path):
+    """Its progress bar cannot be drawn any more: the run is saved before that is tried."""
+    ours, theirs = os.openpty()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    work = begun(tmp_path / "run", "setsid", "--ctty", **streams)
+    os.close(theirs)
+    assert not checkpoint.steps(tmp_path / "run" / "checkpoints")
+    os.close(ours)
+    assert work.wait(60) == 128 + signal.SIGHUP
+    assert len(checkpoint.steps(tmp_path / "run" / "checkpoints")) == 1
+    assert not (tmp_path / "run" / "lock").exists()
+
+
+@pytest.mark.thorough
+def test_a_run_at_work_is_left_alone_until_it_is_dead(tmp_path):
+    folder = tmp_path / "run"
+    work = begun(folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    config = game_config.Config(game="kuhn_poker", episodes=10**12, batch_size=64, eval_every=6400)
+    try:
+        for how in ({"resume": True}, {"overwrite": True}):
+            with pytest.raises(
+                ValueError, match=rf"another run is at work in {folder} \(process {work.pid}\)"
+            ):
+                game_run.run(config, folder, **how)
+    finally:
+        work.kill()
+        work.wait()
+    assert (folder / "lock").exists()
+    game_run.run(SMALL, folder, overwrite=True)  # what a killed process leaves behind locks nothing
+    assert not (folder / "lock").exists()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("optimizer", ["adam", "adam_without_momentum"])
+def test_networks_that_move_in_turn_cool_by_the_clock_of_the_run(optimizer):
+    """From one state, a run that cools moves 1 − t / T times as far as one that does not, at any update t."""
+    hot = dataclasses.replace(
+        NEURAL,
+        **{"shared": False, "alternating": True, "optimizer": optimizer, "magnet_strength": 0.0},
+        **{"episodes": 64 * 8, "cooling": 0.0, "step_size_decay": 0.0, "step_size": 0.01},
+    )
+    hot, warm = game_trainer.build(hot)
+    _, cool = game_trainer.build(dataclasses.replace(hot, cooling=1.0))
+    state = warm.init()
+    for update in range(5):
+        following, cooled = warm.advance(state, 1), cool.advance(state, 1)
+        start, far, near = (
+            np.asarray(one.loop.learner.parameters[update % 2]["actor"]["w"])
+            for one in (state, following, cooled)
+        )
+        moved = np.abs(far - start) > 1e-5
+        assert moved.any()
+        np.testing.assert_allclose(near[moved], (start + (1 - update / 8) * (far - start))[moved], atol=1e-6)
+        still = one_of(state, following, 1 - update % 2)
+        assert all(np.array_equal(old, new) for old, new in still)
+        state = following
+
+
+def one_of(state, following, seat):
+    leaves = (jax.tree.leaves(one.loop.learner.parameters[seat]) for one in (state, following))
+    return list(zip(*leaves, strict=True))
+
+
+@pytest.mark.thorough
+def test_alternating_reaches_live_play():
+    """The second update is the second seat's, which decides once in every episode of Kuhn poker."""
+    config = dataclasses.replace(NEURAL, play="live", alternating=True, batch_size=16, episodes=32)
+    _, trainer = game_trainer.build(config)
+    first = trainer.advance(trainer.init(), 1)
+    both = trainer.advance(first, 1)
+    assert trainer.counts(both)["steps"] - trainer.counts(first)["steps"] == 16

@@ -1,6 +1,7 @@
 """Grids: their settings, ids that last, and one sentence for what cannot be swept."""
 
 import json
+import pathlib
 
 import pytest
 
@@ -125,3 +126,29 @@ def test_bad_files(tmp_path, text, sentence):
     path.write_text(text)
     with pytest.raises(ValueError, match=sentence):
         grid.settings(grid.read(path))
+
+
+GRIDS = [
+    path
+    for path in sorted((pathlib.Path(__file__).resolve().parents[2] / "results").rglob("*.json"))
+    if '"sweep"' in path.read_text()
+]
+
+
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_recorded_grids_can_still_be_run(path):
+    assert grid.settings(grid.read(path))
+
+
+def test_there_are_recorded_grids():
+    assert len(GRIDS) >= 5
+
+
+def test_whole_numbers_may_be_written_with_a_power_of_ten(tmp_path):
+    for script, name in (("train_game", "episodes"), ("bandit", "horizon"), ("train_single_agent", "seed")):
+        assert ids(f"{name}=1e6", script=script) == ids(f"{name}=1000000", script=script)
+    path = tmp_path / "grid.json"
+    path.write_text('{"script": "train_game", "sweep": {"episodes": [2e7, "20000000", 20000000]}}')
+    (setting,) = grid.settings(grid.read(path))
+    assert setting.flags == {"episodes": 20_000_000}
+    assert type(setting.flags["episodes"]) is int

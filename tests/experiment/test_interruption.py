@@ -30,3 +30,20 @@ def test_a_second_ctrl_c_interrupts_at_once():
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_what_is_ignored_stays_so():
+    """As nohup asks for: the run outlives its terminal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interruption.watched() as came:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert came() is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_polite_ends_are_raised_where_that_is_asked_for(number):
+    with interruption.raised(), pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), number)

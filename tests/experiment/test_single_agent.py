@@ -2,12 +2,15 @@
 
 import dataclasses
 import json
+import os
+import shutil
+import signal
 
 import numpy as np
 import pytest
 
-from pohp_neurd import checkpoint
-from pohp_neurd.experiment import divergence, lanes, single_agent
+from pohp_neurd import checkpoint, checks
+from pohp_neurd.experiment import interruption, lanes, single_agent
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),
@@ -129,8 +132,8 @@ def test_another_configuration_is_not_resumed(finished):
         ("learning_rates", (0.0,), "learning_rate must be a finite number above 0, but is 0."),
         ("seeds", 0, "seeds must be at least 1, but is 0."),
         ("num_steps", 1_500, "num_steps must be a multiple of interval, but 1500 is none of 1000."),
-        ("horizon", 0, "horizon must be at least 1, or None, but is 0."),
-        ("swap_every", 0, "swap_every must be at least 1, or None, but is 0."),
+        ("horizon", 0, "horizon must be at least 1, but is 0."),
+        ("swap_every", 0, "swap_every must be at least 1, but is 0."),
         ("epsilon", -1.0, "epsilon must be a finite number above 0, but is -1."),
         ("first_seed", -1, "first_seed must be a whole number from 0 to 2147483647, but is -1."),
     ],
@@ -148,9 +151,7 @@ def test_only_catch_swaps_its_actions():
 def test_a_run_that_diverges_says_so_and_keeps_its_last_checkpoint(tmp_path):
     """A learning rate beyond reason, in a wider interval than the run needs to leave the numbers."""
     config = dataclasses.replace(CONFIG, learning_rates=(1e30,))
-    with pytest.raises(
-        divergence.Diverged, match=r"a value of seed 0 at learning rate 1e\+30 .* was not finite"
-    ):
+    with pytest.raises(checks.Diverged, match=r"a value of seed 0 at learning rate 1e\+30 .* was not finite"):
         single_agent.run(config, tmp_path / "wild")
     assert all(step < 240 for step in checkpoint.steps(tmp_path / "wild" / "checkpoints"))
 
@@ -166,3 +167,42 @@ def test_cores_are_checked():
     assert lanes.cores(None) >= 1
     with pytest.raises(ValueError, match="cores must be between 1 and"):
         lanes.cores(0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_saves_and_the_run_goes_on_to_the_bit(number, finished, tmp_path, monkeypatch):
+    """It comes in the third interval, and checkpoints are due after every second."""
+    made = single_agent._rows
+
+    def stopping(config, rows, *rest):
+        if len(rows) == 2 * 4:
+            os.kill(os.getpid(), number)
+        return made(config, rows, *rest)
+
+    folder = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(single_agent, "_rows", stopping)
+        with pytest.raises(
+            interruption.Interrupted, match=r"after 120 steps; go on with --resume in"
+        ) as stop:
+            single_agent.run(CONFIG, folder)
+    assert stop.value.exit_code == 128 + number
+    assert checkpoint.steps(folder / "checkpoints") == [80, 120]
+    single_agent.run(CONFIG, folder, resume=True)
+    whole, cut = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], folder))
+    assert timeless(whole) == timeless(cut)
+
+
+def test_rows_and_checkpoints_of_another_run_are_refused(finished, tmp_path):
+    other = dataclasses.replace(CONFIG, first_seed=7)
+    single_agent.run(other, tmp_path / "other", stop_after=2)
+    for part, sentence in (("checkpoints", "is of another run"), ("metrics.csv", "must have 24 rows")):
+        place = tmp_path / part / "run"
+        shutil.copytree(finished[0], place)
+        if part == "checkpoints":
+            shutil.rmtree(place / part)
+            shutil.copytree(tmp_path / "other" / part, place / part)
+        else:
+            shutil.copy(tmp_path / "other" / part, place / part)
+        with pytest.raises(ValueError, match=sentence):
+            single_agent.run(CONFIG, place, resume=True)

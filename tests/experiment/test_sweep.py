@@ -162,7 +162,7 @@ def test_files_that_no_sweep_wrote(swept, tmp_path):
     (tmp_path / "outcomes" / "x.json").write_text("{}")
     with pytest.raises(ValueError, match=r"x\.json is not what a sweep writes"):
         sweep.read(tmp_path)
-    (tmp_path / "sweep.json").write_text("[]")
+    (tmp_path / "sweep.json").write_text("{}")
     with pytest.raises(ValueError, match=r"sweep\.json is not what a sweep writes"):
         sweep.run(swept[1], tmp_path, Here())
     with pytest.raises(ValueError, match="output_dir must name a folder"):
@@ -190,7 +190,7 @@ def test_a_folder_that_was_killed_before_it_was_a_run_is_begun_anew(swept, tmp_p
 def test_a_second_sweep_in_the_same_folder_says_so_and_stops(swept):
     folder, chosen, _ = swept
     before = (folder / "results.csv").read_bytes()
-    with open(folder / "lock", "r+") as lock:
+    with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         lock.write("4711\n")
         lock.flush()
@@ -259,5 +259,13 @@ def test_without_ray_it_says_how_to_install_it(monkeypatch):
         ray_cluster.check_available()
 
 
-def test_the_lock_file_names_its_process(swept):
-    assert (swept[0] / "lock").read_text().strip() == str(os.getpid())
+def test_the_lock_file_names_its_process(swept, tmp_path):
+    seen = []
+
+    def look(todo, runs):
+        seen.append((runs.parent / "lock").read_text().strip())
+        yield from Here()(todo, runs)
+
+    sweep.run(swept[1][:1], tmp_path / "sweep", look)
+    assert seen == [str(os.getpid())]
+    assert not (tmp_path / "sweep" / "lock").exists()

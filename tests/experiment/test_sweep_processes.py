@@ -171,13 +171,15 @@ def test_two_sweeps_at_once_in_one_folder(whole, tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_and_on(whole, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_and_on(number, whole, tmp_path):
+    """And the end of a session, and a closed terminal."""
     folder = tmp_path / "sweep"
     process = subprocess.Popen(
         [*COMMAND, f"--output_dir={folder}"], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     _wait_for(lambda: _begun(folder))
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     _, told = process.communicate(timeout=120)
     assert process.returncode == 130
     assert f"the same command goes on in {folder}" in told

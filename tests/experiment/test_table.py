@@ -161,3 +161,29 @@ def test_settings_are_not_mixed_for_having_been_looked_at_at_other_times():
         ValueError, match=r"2 rows with seed=0, but they must be of one setting.* in id, size"
     ):
         table.check_runs(rows, [], ["episodes"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("steps,reward\n1,-1.0\n2", "ends in the middle of a line"),
+        ("steps,reward\n1,-1.0\n2\n", "line 3 of .* has not as many cells as its header"),
+        ("steps,reward\n1,soon\n", "reward must be a number in line 2 of .*, but is 'soon'"),
+        ("steps,reward\n,-1.0\n", "steps must be a number in line 2 of .*, but is ''"),
+        ("reward,steps\n-1.0,1\n", "must have the columns steps, reward, but has reward, steps"),
+    ],
+)
+def test_figures_that_no_run_has_written(text, sentence, tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        table.figures(path, ["steps", "reward"], empty=["reward"])
+
+
+def test_figures_come_back_as_they_were_written(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("setting,steps,reward\n1,1,-1.0\nspg,2,\n")
+    assert table.figures(path, ["setting", "steps", "reward"], empty=["reward"], text=["setting"]) == [
+        {"setting": "1", "steps": 1, "reward": -1.0},
+        {"setting": "spg", "steps": 2, "reward": ""},
+    ]

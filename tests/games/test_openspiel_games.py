@@ -1,13 +1,17 @@
 """The registered games under OpenSpiel's own checks, beside the processes, and compiled."""
 
 import itertools
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pyspiel
 import pytest
+from open_spiel.python import observation
 from pohp_neurd.games import cart_pole, catch
+from pohp_neurd.games import openspiel_games as openspiel_games  # registers what pyspiel loads here
 
 from pohp_neurd import openspiel
 
@@ -130,3 +134,36 @@ def test_small_catch_compiles_and_its_best_value_is_right(rows, columns, horizon
 def test_wrong_parameters_are_refused(name):
     with pytest.raises((ValueError, RuntimeError), match="must be at least"):
         pyspiel.load_game(name)
+
+
+@pytest.mark.thorough
+def test_openspiel_hears_of_our_games_when_they_are_asked_for():
+    """Importing catch does not touch OpenSpiel; `load_game` registers, and its advice knows the names."""
+    code = """
+import sys
+from pohp_neurd.games import catch, cart_pole
+assert "pyspiel" not in sys.modules, "catch imports OpenSpiel"
+from pohp_neurd import openspiel
+print(openspiel.load_game("python_pohp_catch(rows=4)"))
+try:
+    openspiel.load_game("python_pohp_cach")
+except ValueError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    game, advice = done.stdout.splitlines()
+    assert game == "python_pohp_catch(columns=5,horizon=9,rows=4)"
+    assert "did you mean python_pohp_catch" in advice
+
+
+@pytest.mark.parametrize("perfect_recall", [False, True])
+def test_all_there_is_to_see_is_public(perfect_recall):
+    game = openspiel.load_game("python_pohp_catch")
+    state = game.new_initial_state().child(2).child(1)
+    for public in (False, True):
+        kind = pyspiel.IIGObservationType(perfect_recall=perfect_recall, public_info=public)
+        observer = observation.make_observation(game, kind)
+        observer.set_from(state, 0)
+        assert bool(observer.string_from(state, 0)) == bool(observer.tensor.any()) == public
+        tensor = state.information_state_tensor(0) if perfect_recall else state.observation_tensor(0)
+        np.testing.assert_array_equal(observer.tensor, tensor if public else [])

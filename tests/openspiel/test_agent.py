@@ -1,6 +1,8 @@
 """The agent in every way that an environment can step it: same experience, same parameters."""
 
+import copy
 import math
+import pickle
 
 import haiku as hk
 import jax
@@ -391,7 +393,7 @@ def test_returns_are_scaled_by_the_largest_magnitude_seen():
     agent = agent_for(env, None, batch_size=100)
     play(env, [agent, agent], 60)
     batch = agent._experience.batch
-    decisions = agent._decisions(batch, 60)
+    decisions = agent._decisions(batch)[0]
     shown = decisions.target[: len(batch)]
     np.testing.assert_allclose(shown, [choice.return_ / 2 for choice in batch], atol=1e-6)
     # The critic speaks in scaled returns; what is kept of it is in the game's own.
@@ -411,7 +413,7 @@ def test_without_a_baseline_no_return_is_positive(given):
     agent = agent_for(env, None, baseline="none", max_return=given, batch_size=100)
     play(env, [agent, agent], 60)
     batch = agent._experience.batch
-    decisions = agent._decisions(batch, 60)
+    decisions = agent._decisions(batch)[0]
     assert decisions.return_.max() == 0.0
     assert np.all(decisions.baseline == 0)
     np.testing.assert_allclose(
@@ -537,6 +539,27 @@ def test_openspiels_joint_policy_of_agents():
     [
         ({"batchsize": 3}, TypeError, r"^NeuRDCIX has no keyword 'batchsize': did you mean batch_size\?$"),
         ({"zzz": 3}, TypeError, "^NeuRDCIX has no keyword 'zzz': it has player_id, info_state_size"),
+        (
+            {"state_representation_size": 11},
+            TypeError,
+            r"^NeuRDCIX has no keyword 'state_representation_size': did you mean info_state_size\?$",
+        ),
+        ({"name": "me"}, TypeError, "^NeuRDCIX has no keyword 'name': agents are told apart by player_id.$"),
+        ({"info_state_size": None}, TypeError, "^NeuRDCIX needs info_state_size: NeuRDCIX"),
+        (
+            {"info_state_size": [11, 0]},
+            ValueError,
+            "^info_state_size must be a whole number of at least 1, but",
+        ),
+        (
+            {"hidden_layers_sizes": ["x"]},
+            ValueError,
+            "^every one of hidden_layers_sizes must be a whole number",
+        ),
+        ({"batch_size": True}, ValueError, "^batch_size must be a whole number of at least 1, but is True.$"),
+        ({"seed": -1}, ValueError, "^seed must be a whole number of at least 0, but is -1.$"),
+        ({"seed": 2**128}, ValueError, r"^seed must be below 2\*\*128, but is 3402"),
+        ({"input_scale": 0.0}, ValueError, "^input_scale must be a finite number above 0, but is 0.$"),
         ({"learner": "ppo"}, ValueError, "^learner must be one of spg, neurd, neurd_cix, but is 'ppo'.$"),
         ({"exploration": 1.5}, ValueError, r"^exploration must lie in \[0, 1\], but is 1.5.$"),
         ({"batch_size": 0}, ValueError, "^batch_size must be a whole number of at least 1, but is 0.$"),
@@ -600,3 +623,256 @@ def test_bad_observations():
         with pytest.raises(ValueError, match=r"^action 2 is legal, but num_actions is 2.$"):
             agent.step(shown(legal=[0, 2]), is_evaluation)
     assert agent.step(time_step).action in (0, 1)
+
+
+def only_its_turns(env, agent, player, episodes):
+    """Steps `agent` at its turns only, and never at the end; all others play their first legal action."""
+    for _ in range(episodes):
+        time_step = env.reset()
+        while not time_step.last():
+            current = time_step.observations["current_player"]
+            action = time_step.observations["legal_actions"][current][0]
+            time_step = env.step([agent.step(time_step).action if current == player else action])
+
+
+def test_a_second_mover_who_is_never_shown_an_end_is_told():
+    env = environment()
+    agent = agent_for(env, 1)
+    only_its_turns(env, agent, 1, 127)
+    sentence = r"has made 128 choices, at 3 information .* last time step of every episode\.$"
+    with pytest.warns(UserWarning, match=sentence):
+        only_its_turns(env, agent, 1, 1)
+    only_its_turns(env, agent, 1, 200)  # said once
+    assert agent.episode_counter == 0
+
+
+def test_long_episodes_are_no_reason_to_worry():
+    """A second mover in a game of more than 128 own turns, and a first mover whose observations repeat."""
+    env = environment("go")
+    agent = agent_for(env, 1, batch_size=1000)
+    time_step, random = env.reset(), np.random.default_rng(0)
+    while agent.step_counter < 260:
+        current = time_step.observations["current_player"]
+        if current == 1:
+            agent.step(time_step)
+        time_step = env.step([int(random.choice(time_step.observations["legal_actions"][current]))])
+    env = environment("pathfinding", horizon=2000)
+    (alone,) = agents_for(env, batch_size=1000)
+    time_step = env.reset()
+    while not time_step.last() and alone.step_counter < 600:
+        alone.step(time_step)
+        time_step = env.step([4])  # stays where it is
+
+
+def test_divergence_is_told_and_the_agent_stays_as_it_was(tmp_path):
+    env = environment()
+    agent = agent_for(env, None, optimizer="sgd", pi_learning_rate=1e38, batch_size=2)
+    sentence = (
+        r"^learning diverged: .* after update \d+, which is not made; try a smaller pi_learning_rate \(it is "
+        r"1e\+38\), a smaller critic_learning_rate \(it is 0\.03\) or a max_global_gradient_norm\.$"
+    )
+    with pytest.raises(FloatingPointError, match=sentence):
+        play(env, [agent, agent], 20)
+    assert all(np.isfinite(weights).all() for weights in agent.get_weights())
+    assert np.isfinite(agent.loss)
+    agent.save(tmp_path)
+    twin = agent_for(env, None, optimizer="sgd", pi_learning_rate=1e38, batch_size=2, seed=1)
+    twin.restore(tmp_path)
+    same_bits(snapshot(twin), snapshot(agent))
+
+
+def test_adams_sums_are_watched_too():
+    """A gradient of 1e20 is finite, and so is Adam's step, but its square is not: the weight would freeze."""
+    env = environment()
+    agent = agent_for(env, None, batch_size=1, return_scale=1e-25)
+    with pytest.raises(FloatingPointError, match="optimizer's sums are not finite after update 1"):
+        play(env, [agent, agent])
+
+
+@pytest.mark.parametrize("is_evaluation", [False, True])
+def test_logits_that_are_not_finite_are_not_played(is_evaluation):
+    env = environment()
+    agent = agent_for(env, None)
+    state = agent._state
+    biases = {**state.parameters["actor"], "b": jnp.array([math.nan, 0.0])}
+    agent._adopt(state._replace(parameters={**state.parameters, "actor": biases}))
+    with pytest.raises(FloatingPointError, match=r"^the network's logits are not finite"):
+        agent.step(env.reset(), is_evaluation)
+    with pytest.raises(FloatingPointError, match=r"^the network's logits are not finite"):
+        agent.probabilities(np.zeros((1, 11)), [[True, True]])
+
+
+def test_rewards_that_are_not_finite_are_told():
+    env = environment()
+    agent = agent_for(env, None, batch_size=1)
+    time_step = env.reset()
+    while not time_step.last():
+        time_step = env.step([agent.step(time_step).action])
+    with pytest.raises(ValueError, match=r"^a return is not a finite number"):
+        agent.step(time_step._replace(rewards=[math.nan, 0.0]))
+
+
+def test_the_step_does_not_grow_with_the_length_of_episodes():
+    """A batch and the same batch with every choice ten times over make the same update."""
+    env, moved = environment(), []
+    for times in (1, 10):
+        agent = agent_for(env, None, batch_size=10**6, optimizer="sgd")
+        play(env, [agent, agent], 6)
+        batch = agent._experience.batch
+        agent._experience.batch = batch * times
+        before = agent.get_weights()
+        agent.learn()
+        moved.append([now - was for now, was in zip(agent.get_weights(), before, strict=True)])
+        env = environment()
+    for one, other in zip(*moved, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert max(np.abs(leaf).max() for leaf in moved[0]) > 1e-3
+    decisions, _ = agent._decisions(batch)
+    np.testing.assert_allclose(decisions.weight[: len(batch)], 1 / len(batch), rtol=1e-6)
+
+
+def test_entropy_pulls_to_the_uniform_policy():
+    """By hand, in a table: cost · (−ln π, centred), times the step size; here alone, as returns are 0."""
+    env = environment("matrix_rps")
+    time_step = env.reset()
+    start = np.array([1.0, 0.0, -2.0], np.float32)
+    for cost in (0.0, 0.1):
+        agent = agent_for(env, network="table", batch_size=1, entropy_cost=cost, magnet_strength=0.0)
+        agent.step(time_step, is_evaluation=False)
+        state = agent._state
+        logits = state.parameters.logits.at[0].set(start)
+        agent._adopt(state._replace(parameters=state.parameters._replace(logits=logits)))
+        agent.step(env.step([0, 0])._replace(rewards=[0.0, 0.0]))
+        env.reset()
+        policy = np.exp(start) / np.exp(start).sum()
+        pull = -np.log(policy)
+        expected = start + cost * (pull - pull.mean())
+        np.testing.assert_allclose(agent._state.parameters.logits[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("policy_rate", "critic_rate"), [(0.5, 0.25), (0.1, 0.25), (0.5, 0.05)])
+def test_the_critics_step_size_is_its_own(policy_rate, critic_rate):
+    """Under SGD, V moves by critic_learning_rate · (G − V) whatever the policy's step size is."""
+    env = environment("matrix_rps")
+    time_step = env.reset()
+    rates = {"pi_learning_rate": policy_rate, "critic_learning_rate": critic_rate}
+    agent = agent_for(env, network="table", batch_size=1, return_scale=1.0, **rates)
+    agent.step(time_step)
+    agent.step(env.step([0, 0])._replace(rewards=[0.8, -0.8]))
+    assert float(agent._state.parameters.values[0]) == pytest.approx(critic_rate * 0.8)
+
+
+def test_inputs_are_shortened_and_what_is_short_is_left():
+    env = environment("universal_poker")
+    agents = agents_for(env)
+    time_step = env.reset()
+    longest = 0.0
+    while not time_step.last():
+        player = time_step.observations["current_player"]
+        longest = max(longest, np.linalg.norm(time_step.observations["info_state"][player]))
+        scale = agents[0]._input_scale
+        agents[0].step(time_step._replace(observations=time_step.observations), is_evaluation=True)
+        assert agents[0]._input_scale == scale  # evaluation leaves no trace
+        time_step = env.step([agents[player].step(time_step).action])
+    assert longest > 1000
+    assert max(agent._input_scale for agent in agents) == pytest.approx(longest / 3)
+    states = np.full((1, 83), longest / np.sqrt(83), np.float32)
+    scaled = max(agents, key=lambda agent: agent._input_scale)._inputs(states)
+    assert np.linalg.norm(scaled) == pytest.approx(3, rel=1e-5)
+    for keywords, expected in (({}, 1.0), ({"input_scale": 5.0}, 5.0)):
+        env = environment()
+        agent = agent_for(env, None, **keywords)
+        play(env, [agent, agent], 20)
+        assert agent._input_scale == expected
+
+
+def test_first_policies_are_uniform_in_every_game():
+    for game in ("leduc_poker", "universal_poker"):
+        env = environment(game)
+        output = agent_for(env, 0).step(env.reset(), is_evaluation=True)
+        legal = output.probs[output.probs > 0]
+        np.testing.assert_allclose(legal, 1 / len(legal))
+
+
+def test_a_magnet_is_for_several_players():
+    """By default there is none for one player; the reference stays, so that checkpoints have one form."""
+    alone, kuhn = environment("catch"), environment()
+    for env, strength in ((alone, 0.0), (kuhn, 0.2)):
+        pulled = []
+        for keywords in ({}, {"magnet_strength": strength}):
+            agent = agent_for(env, None, optimizer="sgd", **keywords)
+            env.seed(3)
+            play(env, [agent] * env.num_players, 12)
+            assert int(agent._state.updates) == 3
+            pulled.append(agent.get_weights())
+        same_bits(*pulled)
+
+
+def test_greedy_evaluation_plays_the_most_probable_action():
+    env = environment("leduc_poker")
+    plain, greedy = (agent_for(env, 0, greedy=greedy).copy_with_noise(1.0) for greedy in (False, True))
+    for _ in range(20):
+        time_step = env.reset()
+        policy = plain.step(time_step, is_evaluation=True).probs
+        output = greedy.step(time_step, is_evaluation=True)
+        assert output.action == policy.argmax()
+        assert output.probs.tolist() == np.eye(3)[output.action].tolist()
+    # In training it draws, and what it says of its policy elsewhere is the policy.
+    drawn = {output.action for output in greedy.step([time_step] * 200)}
+    assert len(drawn) > 1
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"info_state_size": np.int64(11), "num_actions": np.int32(2), "batch_size": np.int64(4)},
+        {"info_state_size": [11], "num_actions": 2},
+        {"info_state_size": (11,), "num_actions": 2, "hidden_layers_sizes": ["8"]},
+        {"info_state_size": np.array([11, 1]), "num_actions": 2, "hidden_layers_sizes": np.array([8])},
+        {"info_state_size": (1, 11), "num_actions": 2, "hidden_layers_sizes": 8, "seed": np.int64(7)},
+    ],
+)
+def test_sizes_as_numpy_shapes_and_flags_give_them(sizes):
+    agent = openspiel.NeuRDCIX(None, **{**SMALL, "seed": 7, **sizes})
+    same_bits(snapshot(agent), snapshot(agent_for(environment(), None)))
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))])
+@pytest.mark.parametrize("network", ["mlp", "table"])
+def test_pickles_and_deep_copies_go_on_as_the_agent_does(way, network):
+    env = environment("leduc_poker")
+    agent = agent_for(env, None, network=network)
+    play(env, [agent, agent], 9)
+    twin = way(agent)
+    same_bits(snapshot(twin), snapshot(agent))
+    ends = []
+    for one in (agent, twin):
+        env.seed(8)
+        play(env, [one, one], 9)
+        ends.append(snapshot(one))
+    same_bits(*ends)
+    seat = way(agent.seats(2)[1])
+    assert (seat.player_id, seat.step_counter) == (1, agent.step_counter)
+
+
+def test_learning_when_asked_and_shorter_steps():
+    """PPO's hooks: `learn` does not wait for the batch, `anneal_learning_rate` scales every later step."""
+    moved = []
+    for annealed in (False, True):
+        env = environment()
+        agent = agent_for(env, None, batch_size=1000)
+        agent.learn()  # nothing to learn from yet
+        assert int(agent._state.updates) == 0
+        play(env, [agent, agent], 5)
+        if annealed:
+            agent.anneal_learning_rate(3, 4)
+        before = agent.get_weights()
+        agent.learn(env.reset())
+        assert (int(agent._state.updates), agent._experience.batch) == (1, [])
+        moved.append(
+            np.concatenate([(a - b).ravel() for a, b in zip(agent.get_weights(), before, strict=True)])
+        )
+    assert np.abs(moved[0]).max() > 1e-3
+    np.testing.assert_allclose(moved[1], moved[0] / 4, atol=1e-7)
+    with pytest.raises(ValueError, match=r"^update must lie between 0 and num_total_updates, but is 5\.$"):
+        agent.anneal_learning_rate(5, 4)

@@ -1,4 +1,4 @@
-"""The agent learns: OpenSpiel's bar for PPO, Kuhn poker, biased rock-paper-scissors without a collapse."""
+"""The agent learns: OpenSpiel's own bars, Kuhn poker, biased rock-paper-scissors without a collapse."""
 
 import numpy as np
 import pyspiel
@@ -40,16 +40,21 @@ def train(env, agents, episodes):
 
 
 @pytest.mark.parametrize("network", ["mlp", "table"])
-@pytest.mark.parametrize("learner", ["neurd_cix", "neurd"])
-def test_openspiels_bar_for_ppo_on_a_simple_game(network, learner):
-    """The loop of OpenSpiel's ppo_pytorch_test: 1,000 steps of training, 8 an update, then 1,000 games."""
+@pytest.mark.parametrize("learner", ["neurd_cix", "neurd", "spg"])
+@pytest.mark.parametrize("seed", range(3))
+def test_openspiels_bar_for_ppo_on_a_simple_game(network, learner, seed):
+    """The loop of OpenSpiel's ppo_pytorch_test: `learn` after every 8 of 1,000 steps, then 1,000 games."""
     env = rl_environment.Environment(pyspiel.load_efg_game(SIMPLE))
     envs = vector_env.SyncVectorEnv([env])
-    (agent,) = agents_for(env, 24261711, network=network, learner=learner, batch_size=8)
+    shape = tuple(np.array(env.observation_spec()["info_state"]).flatten())
+    agent = openspiel.NeuRDCIX(0, shape, 2, network=network, learner=learner, seed=seed)
     time_step = envs.reset()
-    for _ in range(1000):
-        time_step, reward, done, _ = envs.step(agent.step(time_step), reset_if_done=True)
-        agent.post_step(reward, done)
+    for update in range(125):
+        for _ in range(8):
+            time_step, reward, done, _ = envs.step(agent.step(time_step), reset_if_done=True)
+            agent.post_step(reward, done)
+        agent.anneal_learning_rate(update, 125)
+        agent.learn(time_step)
     total = 0
     time_step = envs.reset()
     for _ in range(1000):
@@ -57,6 +62,40 @@ def test_openspiels_bar_for_ppo_on_a_simple_game(network, learner):
         time_step, reward, done, _ = envs.step(output, reset_if_done=True)
         total += reward[0][0]
     assert total >= 900
+
+
+def test_openspiels_bar_for_dqn_on_tic_tac_toe():
+    """The loop of OpenSpiel's dqn_jax_test: one game of training, then 1,000 that must all end alike.
+
+    Its agents evaluate greedily, so that every game is the same one, and one side wins it.
+    """
+    env = rl_environment.Environment("tic_tac_toe")
+    sizes = env.observation_spec()["info_state"][0], env.action_spec()["num_actions"]
+    agents = [openspiel.NeuRDCIX(player, *sizes, greedy=True) for player in range(2)]
+    train(env, agents, 1)
+    total = 0
+    for _ in range(1000):
+        time_step = env.reset()
+        while not time_step.last():
+            current = time_step.observations["current_player"]
+            time_step = env.step([agents[current].step(time_step, is_evaluation=True).action])
+        total += time_step.rewards[0]
+    assert abs(total) >= 1000
+
+
+@pytest.mark.parametrize("network", ["mlp", "table"])
+def test_openspiels_game_for_wolf(network):
+    """Rock-paper-scissors for 1,000 episodes, defaults and one seed: the policies stay about the equilibrium.
+
+    OpenSpiel's wolf_phc_test asks for the uniform policy to four digits, where its agent begins and where
+    it stays. An agent that learns from samples moves: here the bar is a total variation of 0.15.
+    """
+    env = rl_environment.Environment("matrix_rps")
+    agents = [openspiel.NeuRDCIX(player, 1, 3, network=network) for player in range(2)]
+    train(env, agents, 1000)
+    for agent in agents:
+        policy = agent.step(env.reset(), is_evaluation=True).probs
+        assert np.abs(policy - 1 / 3).sum() / 2 < 0.15, policy
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-import unittest.mock
 
 import numpy as np
 import pyspiel
@@ -18,9 +17,9 @@ GOOFSPIEL = "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards
 GAMES = ("kuhn_poker", "leduc_poker", GOOFSPIEL)
 
 
-def trained(name, episodes=20, **keywords):
+def trained(name, episodes=20, observation_type=None, **keywords):
     game = pyspiel.load_game(name)
-    env = rl_environment.Environment(game)
+    env = rl_environment.Environment(game, observation_type=observation_type)
     env.seed(1)
     sizes = env.observation_spec()["info_state"][0], env.action_spec()["num_actions"]
     keywords = {"hidden_layers_sizes": [8], "batch_size": 4, **keywords}
@@ -128,12 +127,8 @@ def test_bad_questions():
         openspiel.JointPolicy(game, [*agents, agents[0]])
 
 
-def test_an_iteration_of_psro(monkeypatch):
-    try:
-        importlib.import_module("cvxpy")
-    except ImportError:
-        # OpenSpiel imports it for one of the meta-strategies, which is not used here.
-        monkeypatch.setitem(sys.modules, "cvxpy", unittest.mock.MagicMock())
+def test_an_iteration_of_psro():
+    # Not at the top: it imports cvxpy, for one of the meta-strategies, and that takes seconds.
     psro_v2 = importlib.import_module("open_spiel.python.algorithms.psro_v2.psro_v2")
     rl_oracle = importlib.import_module("open_spiel.python.algorithms.psro_v2.rl_oracle")
     game = pyspiel.load_game("kuhn_poker")
@@ -190,3 +185,54 @@ def test_copies_and_keywords():
     assert exact._random.seed != noisy._random.seed
     with pytest.raises(ValueError, match="sigma must be at least 0, but is -1"):
         agent.copy_with_noise(-1.0)
+
+
+OBSERVED = rl_environment.ObservationType.OBSERVATION
+
+
+def test_tables_that_saw_observations_are_asked_with_observations():
+    game, agents = trained("kuhn_poker", 200, network="table", observation_type=OBSERVED)
+    by_default = openspiel.JointPolicy(game, agents).to_tabular()
+    said = openspiel.JointPolicy(game, agents, use_observation=True).to_tabular()
+    np.testing.assert_array_equal(by_default.action_probability_array, said.action_probability_array)
+    # Every observation has been met and learnt from: no row is the uniform one of an unknown state.
+    assert np.all(np.abs(said.action_probability_array - 0.5).max(axis=1) > 1e-4)
+    with pytest.raises(ValueError, match=r"^the agents take tensors of 7 numbers, but .* states of 11\.$"):
+        openspiel.JointPolicy(game, agents, use_observation=False)
+    with pytest.raises(
+        ValueError, match=r"tensors of 7 numbers, but leduc_poker\(\) has .* observations of 16"
+    ):
+        openspiel.JointPolicy(pyspiel.load_game("leduc_poker"), agents)
+
+
+def test_where_the_two_kinds_of_tensors_are_of_one_length_it_must_be_said():
+    """Liar's dice: both have 21 numbers, but not the same ones."""
+    game, agents = trained("liars_dice", 30, network="table", observation_type=OBSERVED)
+    with pytest.raises(ValueError, match=r"both of 21 numbers: say with use_observation=True or False"):
+        openspiel.JointPolicy(game, agents)
+    state = game.new_initial_state()
+    for action in (0, 1):
+        state.apply_action(action)
+    right = openspiel.JointPolicy(game, agents, use_observation=True)
+    assert sum(right.action_probabilities(state).values()) == pytest.approx(1)
+    # In matrix games the two are the same, and nothing needs to be said.
+    matrix = pyspiel.load_game("matrix_rps")
+    openspiel.JointPolicy(matrix, openspiel.NeuRDCIX(None, 1, 3))
+
+
+def test_a_table_that_knows_no_state_of_the_game_is_told_and_one_that_knows_some_is_not():
+    game, agents = trained("leduc_poker", 3, network="table")
+    joint = openspiel.JointPolicy(game, agents)
+    rows = joint.to_tabular().action_probability_array  # most states are new, and that is as it should be
+    assert np.all(rows.sum(axis=1) == pytest.approx(1))
+    fresh = [openspiel.NeuRDCIX(player, 30, 3, network="table") for player in range(2)]
+    openspiel.JointPolicy(game, fresh).to_tabular()  # uniform by right: nothing has been learnt
+    agents[0]._rows = {row[::-1]: index for row, index in agents[0]._rows.items()}  # of some other game
+    sentence = r"^player 0's table has \d+ rows, but none for information states of leduc_poker\(\): train it"
+    with pytest.raises(ValueError, match=sentence):
+        joint.to_tabular()
+    state = game.new_initial_state()
+    for action in (0, 1):
+        state.apply_action(action)
+    with pytest.raises(ValueError, match=sentence):
+        openspiel.JointPolicy(game, agents).action_probabilities(state)

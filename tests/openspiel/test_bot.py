@@ -1,5 +1,7 @@
 """Bots: always a legal action, in OpenSpiel's own loop, with policies of Python and of C++."""
 
+import itertools
+
 import numpy as np
 import pyspiel
 import pytest
@@ -8,6 +10,7 @@ from open_spiel.python.algorithms import evaluate_bots
 from open_spiel.python.bots import policy as policy_bots
 
 from pohp_neurd import openspiel
+from pohp_neurd.openspiel import saved, uniforms
 
 ONE_ACTION = """
   EFG 2 R "Only one action" { "One" "Two" } ""
@@ -92,3 +95,46 @@ def test_odd_policies():
         openspiel.bot(3, 0)
     with pytest.raises(ValueError, match=r"^player_id must be at least 0, but is -1.$"):
         openspiel.bot(openspiel_policy.UniformRandomPolicy(game), -1)
+
+
+def mean_return(bots, episodes):
+    """Of player 0 in Kuhn poker, and its standard error."""
+    game, random = pyspiel.load_game("kuhn_poker"), np.random.RandomState(0)
+    returns = np.array(
+        [evaluate_bots.evaluate_bots(game.new_initial_state(), bots, random)[0] for _ in range(episodes)]
+    )
+    return returns.mean(), returns.std() / np.sqrt(episodes)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A uniform table for Kuhn poker, as a training run would leave it."""
+    about, table = saved.About("kuhn_poker", "tabular"), np.full((12, 2), 0.5)
+    saved.save(tmp_path, 1, saved.Saved(about, table, table))
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["policy", "folder"])
+def test_bots_of_one_seed_play_independently(kind, folder):
+    """Uniform play in Kuhn poker is worth 1/8 to player 0: 4,000 episodes, 5 standard errors."""
+    uniform = openspiel_policy.UniformRandomPolicy(pyspiel.load_game("kuhn_poker"))
+    bots = [openspiel.bot(uniform if kind == "policy" else folder, player) for player in range(2)]
+    mean, error = mean_return(bots, 4_000)
+    assert abs(mean - 0.125) < 5 * error
+
+
+def test_bots_share_no_draws_with_other_seats_roles_and_seeds():
+    """1,000 uniform numbers a stream: no two streams share a number, or are correlated by 5 / sqrt(1,000)."""
+    streams = {
+        ("bot", seed, seat): openspiel.bot(Odd(None, {}), seat, seed=seed)._random.random(1_000)
+        for seed in range(3)
+        for seat in range(3)
+    }
+    for role in (uniforms.Role.ACTING, uniforms.Role.EVALUATING):
+        for seat in (None, 0, 1):
+            stream = uniforms.Uniforms(0, role, seat)
+            streams[role, 0, seat] = np.array([stream.draw() for _ in range(1_000)])
+    streams["numpy", 0, 0] = np.random.default_rng(0).random(1_000)
+    for (one, first), (other, second) in itertools.combinations(streams.items(), 2):
+        assert not set(first) & set(second), (one, other)
+        assert abs(np.corrcoef(first, second)[0, 1]) < 5 / np.sqrt(1_000), (one, other)

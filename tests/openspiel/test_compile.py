@@ -4,9 +4,11 @@ import jax
 import numpy as np
 import pyspiel
 import pytest
+from pohp_neurd.games import openspiel_games
 
 from pohp_neurd import agent_state, exact, openspiel, process
 from pohp_neurd import tree as trees
+from pohp_neurd.openspiel import compile as compiling
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,80 @@ def test_games_that_cannot_be_compiled(name, sentence):
 
 def test_games_too_large_stop_early():
     with pytest.raises(ValueError, match=r"more than 1,000 histories \(stopped after 1,000\).*play it live"):
+        openspiel.compile_game("leduc_poker", max_histories=1000)
+    with pytest.raises(ValueError, match=r"^liars_dice has far more than 1,000 histories, .* play it live"):
         openspiel.compile_game("liars_dice", max_histories=1000)
     with pytest.raises(ValueError, match="max_histories must be at least 1"):
         openspiel.compile_game("kuhn_poker", max_histories=0)
     assert openspiel.compile_game("kuhn_poker", max_histories=58).num_histories == 58
+
+
+HUGE = ("crazy_eights", "cursor_go", "dark_chess", "bridge", "crazyhouse", "chess", "checkers", "banqi")
+
+
+@pytest.mark.parametrize("name", [*HUGE, "goofspiel", "phantom_ttt"])
+def test_games_far_too_large_are_not_walked(name, monkeypatch):
+    monkeypatch.setattr(compiling, "_walk", lambda *_: pytest.fail("it was walked"))
+    with pytest.raises(
+        ValueError, match=f"^{name} has far more than 2,000,000 histories, as random playouts"
+    ):
+        openspiel.compile_game(name, max_histories=2_000_000)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "kuhn_poker",
+            "kuhn_poker(players=3)",
+            "leduc_poker",
+            "matrix_rps",
+            "tiny_hanabi",
+            "coordinated_mp",
+        ),
+        *(
+            "goofspiel(num_cards=3,imp_info=True)",
+            "nim(pile_sizes=1;2)",
+            "oshi_zumo(coins=4,size=1,min_bid=1)",
+        ),
+        *("blotto(coins=4)", "lewis_signaling", "sheriff(num_rounds=1,max_bribe=1)"),
+        pytest.param("liars_dice", marks=pytest.mark.slow),
+        pytest.param("catch", marks=pytest.mark.slow),
+        pytest.param("tiny_bridge_2p", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*no information-state strings")
+def test_a_game_that_just_fits_is_never_refused(name):
+    count = openspiel.compile_game(name).num_histories
+    assert openspiel.compile_game(name, max_histories=count).num_histories == count
+
+
+def test_memory_is_bounded():
+    sentence = (
+        r"^leduc_poker takes more than 1 MiB \(stopped after [\d,]+ histories with \d+ information states\)"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        openspiel.compile_game("leduc_poker", max_bytes=2**20)
+    # 936 states of 30 features, 3 actions and short names, and 9,457 histories of 200 bytes: 2.3 MB.
+    assert openspiel.compile_game("leduc_poker", max_bytes=3 * 2**20).num_histories == 9_457
+
+
+def test_only_the_path_is_kept_of_a_walk(monkeypatch):
+    """States are made when they are visited: siblings of a long path would fill the memory (crazyhouse)."""
+    made = []
+    monkeypatch.setattr(compiling, "_playouts_above", lambda *_: 0)
+    play = openspiel_games.CatchState._apply_action
+    monkeypatch.setattr(
+        openspiel_games.CatchState,
+        "_apply_action",
+        lambda state, move: (made.append(move), play(state, move)),
+    )
+    with pytest.raises(ValueError, match="stopped after 50"):
+        openspiel.compile_game("python_pohp_catch", max_histories=50)
+    assert len(made) == 49
+
+
+def test_what_only_a_walk_can_tell():
+    assert compiling.may_be_larger(openspiel.load_game("cliff_walking"), 2_000_000)
+    for name in ("leduc_poker", "chess", "tarok", "crossword"):
+        assert not compiling.may_be_larger(openspiel.load_game(name), 2_000_000)

@@ -1,6 +1,7 @@
 """Learning from live play: it resumes to the bit, moves only what it should, and comes near equilibrium."""
 
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
@@ -8,7 +9,7 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
 
-from pohp_neurd import checkpoint, openspiel
+from pohp_neurd import checkpoint, checks, openspiel
 from pohp_neurd.openspiel import live, states
 
 pytestmark = pytest.mark.thorough
@@ -171,3 +172,60 @@ def test_wrong_calls():
     trainer = live.trainer("kuhn_poker", SMALL)
     with pytest.raises(ValueError, match="num_updates must be at least 1"):
         live.advance(trainer, live.init(trainer), 0)
+
+
+def test_every_update_plays_episodes_of_its_own(monkeypatch):
+    """Uniform play in tic-tac-toe: what two updates played has nothing in common but the game."""
+    config = dataclasses.replace(SMALL, batch_episodes=64, slots=64, learning_rate=1e-30)
+    seen = []
+    play = states.play
+
+    def watched(*args, **kwargs):
+        seen.append(play(*args, **kwargs))
+        return seen[-1]
+
+    monkeypatch.setattr(states, "play", watched)
+    trainer = live.trainer("tic_tac_toe", config)
+    live.advance(trainer, live.init(trainer), 3)
+    opening = [one.action[np.append(True, np.diff(one.episode) > 0)] for one in seen]
+    assert {len(moves) for moves in opening} == {64}
+    for one, other in itertools.combinations(opening, 2):
+        # 64 pairs of independent moves among 9: 7.1 agree on average, and 5 sigma are 12.6 more.
+        assert np.sum(one == other) < 20
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_seats_learn_in_turn(separate):
+    config = dataclasses.replace(SMALL, separate=separate, alternating=True)
+    trainer = live.trainer("kuhn_poker", config)
+    before = live.init(trainer)
+    for turn in (0, 1, 0):
+        after, _ = live.advance(trainer, before, 1)
+        assert int(after.learner.updates) == int(before.learner.updates) + 1
+        if turn == 1:
+            # Kuhn poker's second player decides exactly once in every episode.
+            assert int(after.decisions - before.decisions) == 16
+        if separate:
+            # All of a seat: Adam's momentum and the magnet would move it without a gradient too.
+            for old, new in zip(jax.tree.leaves(before.learner), jax.tree.leaves(after.learner), strict=True):
+                if old.ndim:
+                    np.testing.assert_array_equal(old[1 - turn], new[1 - turn])
+            old, new = (state.learner.parameters["actor"]["w"][turn] for state in (before, after))
+            assert not np.array_equal(old, new)
+        before = after
+
+
+def test_one_seat_alone_has_no_turns():
+    config = dataclasses.replace(SMALL, alternating=True)
+    with pytest.raises(ValueError, match="in turn, but only seat 0 learns"):
+        live.trainer("kuhn_poker", config, seat=0)
+
+
+def test_an_optimizer_that_has_left_the_finite_numbers_is_told_of():
+    config = dataclasses.replace(SMALL, optimizer="adam_without_momentum", critic_cost=1e30)
+    trainer = live.trainer("kuhn_poker", config)
+    state = live.init(trainer)
+    with pytest.raises(checks.Diverged, match="the optimizer's state was not finite after update 1"):
+        live.advance(trainer, state, 3)
+    after, _ = live.update(trainer, state)
+    assert checks.all_finite(after.learner.parameters)

@@ -1,12 +1,15 @@
 """Policies cross the boundary in both directions unchanged."""
 
+import copy
+import itertools
+
 import jax
 import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python import policy as python_policy
-from open_spiel.python.algorithms import expected_game_score
+from open_spiel.python.algorithms import expected_game_score, exploitability
 
 from pohp_neurd import exact, neural, openspiel
 from pohp_neurd.openspiel import policies
@@ -77,26 +80,60 @@ def test_probabilities_are_float64_and_sum_to_one(leduc, network):
         policy.sample_action(state)
 
 
-def test_states_off_the_tree(network):
-    """A tree of one variant, asked about states of a game with other strings: the network still answers."""
-    tree = openspiel.compile_game("leduc_poker")
-    foreign = pyspiel.load_game("leduc_poker(suit_isomorphism=true)")
-    state = foreign.new_initial_state()
+def first_decision(game):
+    state = game.new_initial_state()
     while state.is_chance_node():
         state.apply_action(state.legal_actions()[0])
-    uniform = openspiel.TablePolicy(tree, exact.uniform(tree))
-    renamed = {key: row for key, row in uniform._rows.items() if key[0] == 1}
-    uniform._rows = renamed
-    assert uniform.action_probabilities(state) == {1: 0.5, 2: 0.5}
+    return state
 
 
-def test_network_answers_where_the_tree_does_not(leduc, network):
+def test_a_state_that_a_policy_does_not_know_is_named(leduc, table, network):
+    """States of other games, and of the same one with other strings or actions: never an answer made up."""
+    policy = openspiel.TablePolicy(leduc, table)
+    for name in ("kuhn_poker", "leduc_poker(players=3)", "tic_tac_toe"):
+        state = first_decision(pyspiel.load_game(name))
+        with pytest.raises(
+            ValueError, match=r"^the policy of leduc_poker\(\) does not know the state '.*player 0"
+        ):
+            policy.action_probabilities(state)
+        with pytest.raises(ValueError, match="does not know the state"):
+            openspiel.NetworkPolicy(leduc, *network).action_probabilities(state)
+        with pytest.raises(ValueError, match="does not know the state"):
+            openspiel.bot(policy, 0).step(state)
+    with pytest.raises(ValueError, match="says nothing of information state"):
+        openspiel.to_tabular_policy(leduc, table).action_probabilities(
+            first_decision(pyspiel.load_game("kuhn_poker"))
+        )
+    # Kuhn poker for two and for three share strings, but not whose turn it is.
+    kuhn = openspiel.compile_game("kuhn_poker")
+    for_two = openspiel_policy.TabularPolicy(pyspiel.load_game("kuhn_poker"))
+    with pytest.raises(ValueError, match="says nothing of information state"):
+        openspiel.table_of(openspiel.compile_game("kuhn_poker(players=3)"), for_two)
+    state = first_decision(pyspiel.load_game("kuhn_poker(players=3)")).child(0).child(0)
+    with pytest.raises(ValueError, match="of player 2 in kuhn_poker"):
+        openspiel.TablePolicy(kuhn, exact.uniform(kuhn)).action_probabilities(state)
+
+
+def test_a_network_computes_only_where_its_inputs_fit(leduc, network):
+    """A tree without rows leaves all to the network; suit isomorphism makes tensors of another size."""
     policy = openspiel.NetworkPolicy(leduc, *network)
     state = policies.witness_states(leduc)[5]
     looked_up = policy.action_probabilities(state)
     policy._rows = {}
-    computed = policy.action_probabilities(state)
-    assert computed == pytest.approx(looked_up, rel=1e-5)
+    assert policy.action_probabilities(state) == pytest.approx(looked_up, rel=1e-5)
+    with pytest.raises(ValueError, match="does not know the state"):
+        policy.action_probabilities(first_decision(pyspiel.load_game("leduc_poker(suit_isomorphism=true)")))
+
+
+def test_tables_that_are_none(leduc, table):
+    for wrong, sentence in (
+        (np.full_like(table, np.nan), "holds a number that is not finite"),
+        (np.zeros_like(table), "does not sum to 1"),
+        (table[:-1], "must have the shape"),
+        (table[None], "must have the shape"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            openspiel.TablePolicy(leduc, wrong)
 
 
 def test_openspiel_reads_our_policies(leduc, table):
@@ -124,3 +161,66 @@ def test_policies_of_simultaneous_games_are_read_where_players_move_in_turn(name
     np.testing.assert_allclose(exact.expected_returns(tree, table), expected, atol=1e-9)
     uniform = openspiel.nash_conv(game, openspiel_policy.UniformRandomPolicy(game))
     assert uniform == pytest.approx(exact.nash_conv(tree, exact.uniform(tree)), abs=1e-12)
+
+
+SIMULTANEOUS = ["matrix_rps", "goofspiel(num_cards=3,imp_info=True)", "oshi_zumo(coins=4,size=1,min_bid=1)"]
+
+
+def joint_decisions(game):
+    """Every state at which players move at the same time."""
+    stack = [game.new_initial_state()]
+    while stack:
+        state = stack.pop()
+        if state.is_terminal():
+            continue
+        if state.is_chance_node():
+            stack += [state.child(outcome) for outcome, _ in state.chance_outcomes()]
+            continue
+        yield state
+        choices = [state.legal_actions(player) or [0] for player in range(game.num_players())]
+        for actions in itertools.product(*choices):
+            child = state.clone()
+            child.apply_actions(list(actions))
+            stack.append(child)
+
+
+@pytest.mark.parametrize("name", SIMULTANEOUS)
+def test_a_table_answers_where_players_move_at_the_same_time(name):
+    """Random tables: the values of joint play are those of play in turns, and every row is met."""
+    game = pyspiel.load_game(name)
+    tree = openspiel.compile_game(game)
+    weights = np.random.default_rng(1).exponential(size=tree.legal.shape) * tree.legal
+    table = weights / weights.sum(axis=1, keepdims=True)
+    ours, tabular = openspiel.TablePolicy(tree, table), openspiel.to_tabular_policy(tree, table)
+    expected = exact.expected_returns(tree, table)
+    met = set()
+    for policy in (ours, tabular, copy.copy(tabular)):
+        found = expected_game_score.policy_value(game.new_initial_state(), policy)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    for state in joint_decisions(game):
+        for player in range(2):
+            answer = ours.action_probabilities(state, player)
+            assert answer == tabular.action_probabilities(state, player)
+            if state.legal_actions(player):
+                assert list(answer) == state.legal_actions(player)
+                met.add(tuple(np.round(list(answer.values()), 12).tolist()))
+                assert dict(openspiel.bot(ours, player).get_policy(state)) == pytest.approx(answer)
+    rows = {tuple(np.round(row[legal], 12).tolist()) for row, legal in zip(table, tree.legal, strict=True)}
+    assert met == rows
+    assert exploitability.nash_conv(game, tabular) == pytest.approx(exact.nash_conv(tree, table), abs=1e-9)
+
+
+def test_rock_stays_rock():
+    tree = openspiel.compile_game("matrix_rps")
+    rock = np.tile([1.0, 0.0, 0.0], (2, 1))
+    policy = openspiel.TablePolicy(tree, rock)
+    start = pyspiel.load_game("matrix_rps").new_initial_state()
+    for player in (0, 1):
+        assert policy.action_probabilities(start, player) == {0: 1.0, 1: 0.0, 2: 0.0}
+        assert openspiel.bot(policy, player).step(start) == 0
+    with pytest.raises(ValueError, match="say for which of them, with player_id"):
+        policy.action_probabilities(start)
+    with pytest.raises(ValueError, match=r"matrix_rps\(\)\) does not know states of matrix_brps\(\)"):
+        policy.action_probabilities(pyspiel.load_game("matrix_brps").new_initial_state(), 0)
+    with pytest.raises(ValueError, match="where C\\+\\+ policies do not answer"):
+        openspiel.bot(openspiel.to_pyspiel_policy(tree, rock), 0).step(start)

@@ -20,14 +20,18 @@ def test_expected_updates_find_the_value_of_kuhn_poker():
     np.testing.assert_allclose(value, [-1 / 18, 1 / 18], atol=1e-3)
     assert solver.nash_conv() == pytest.approx(exploitability.nash_conv(game, average), abs=1e-9)
     assert solver.nash_conv("current") == pytest.approx(exploitability.nash_conv(game, current), abs=1e-9)
-    assert solver.iteration == 1_500
+    assert solver.updates == 1_500
+    for which in ("average", "current"):
+        theirs = getattr(solver, f"tabular_{which}_policy")()
+        assert pyspiel.nash_conv(game, theirs) == pytest.approx(solver.nash_conv(which), abs=1e-9)
 
 
 @pytest.mark.thorough
 def test_updates_one_by_one_are_updates_in_one_call():
     one_by_one, at_once = (openspiel.NeuRDCIXSolver("kuhn_poker", update="sampled") for _ in range(2))
-    for _ in range(3):
+    for _ in range(2):
         one_by_one.evaluate_and_update_policy()
+    one_by_one.iteration()
     one_by_one.run_iteration()
     at_once.evaluate_and_update_policy(4)
     np.testing.assert_array_equal(
@@ -61,3 +65,16 @@ def test_bad_input():
         solver.evaluate_and_update_policy(0)
     with pytest.raises(FloatingPointError, match="not finite after update"):
         solver.evaluate_and_update_policy(50)
+
+
+@pytest.mark.parametrize("name", ["matrix_brps", "goofspiel(num_cards=3,imp_info=True)"])
+def test_openspiel_judges_policies_of_simultaneous_games(name):
+    """On the game with simultaneous moves and on the one in turns, by Python and by C++."""
+    game = pyspiel.load_game(name)
+    solver = openspiel.NeuRDCIXSolver(game)
+    solver.evaluate_and_update_policy(20)
+    expected = pytest.approx(solver.nash_conv(), abs=1e-9)
+    assert exploitability.nash_conv(game, solver.average_policy()) == expected
+    in_turns = pyspiel.convert_to_turn_based(game)
+    assert exploitability.nash_conv(in_turns, solver.average_policy()) == expected
+    assert pyspiel.nash_conv(in_turns, solver.tabular_average_policy()) == expected

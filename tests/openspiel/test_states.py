@@ -212,3 +212,35 @@ def test_what_cannot_be_played():
         ValueError, match=r"tarok\(\) gives neither information-state nor observation tensors"
     ):
         live_game.live_game("tarok")
+
+
+def test_every_step_of_a_player_draws_anew():
+    """2,048 uniform choices among 9 at each of three steps: agreements within 5 sigma of one ninth."""
+    count = 2_048
+    legal, owner = np.ones((count, 9), bool), np.zeros(count, np.int32)
+    actions = [
+        np.asarray(
+            players.choose((None,), (None,), None, legal, owner, jax.random.key(0), np.uint32(step))[0]
+        )
+        for step in range(3)
+    ]
+    error = np.sqrt(8 / 81 / count)
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert abs(np.mean(actions[one] == actions[other]) - 1 / 9) < 5 * error
+
+
+def test_play_counts_its_steps(monkeypatch):
+    """Each call of the networks has a number of its own, and chance a stream apart from theirs."""
+    world, steps, keys = live_game.live_game("kuhn_poker"), [], []
+    choose = players.choose
+
+    def watched(*args):
+        steps.append(int(args[-1]))
+        keys.append(jax.random.key_data(args[-2]).tolist())
+        return choose(*args)
+
+    monkeypatch.setattr(players, "choose", watched)
+    states.play(world, [None], 20, slots=4, key=jax.random.key(0))
+    assert steps == list(range(len(steps)))
+    assert len(steps) >= 10
+    assert all(key == keys[0] for key in keys)

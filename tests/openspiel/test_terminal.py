@@ -1,5 +1,6 @@
 """A game in the terminal: what is shown, what is understood, and who may leave."""
 
+import numpy as np
 import pyspiel
 import pytest
 
@@ -38,3 +39,14 @@ def test_advice_wrong_answers_and_leaving():
 def test_a_seat_that_is_not_there():
     with pytest.raises(ValueError, match="seat"):
         sit([], seat=2)
+
+
+def test_the_opponents_draws_are_independent_of_the_cards():
+    """Uniform play against one who always passes: 1,500 games, the opponent's bets for each card it holds."""
+    bets = {card: [] for card in "012"}
+    for seed in range(1_500):
+        told, _ = sit(["0", "0"], seed=seed)
+        (move,) = [line for line in told if line.startswith("Player 1: ")]
+        bets[told[-2][2]].append(move == "Player 1: Bet")
+    for chosen in bets.values():
+        assert abs(np.mean(chosen) - 0.5) < 5 * 0.5 / np.sqrt(len(chosen))

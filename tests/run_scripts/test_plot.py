@@ -9,7 +9,15 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-from pohp_neurd.experiment import game_run, matrix_self_play, pictures, records, single_agent, table
+from pohp_neurd.experiment import (
+    game_run,
+    game_trainer,
+    matrix_self_play,
+    pictures,
+    records,
+    single_agent,
+    table,
+)
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "results"
 CURVES = RESULTS / "single_agent"
@@ -95,7 +103,13 @@ def test_the_last_row_of_a_run_must_be_known():
 
 def test_what_is_no_setting_in_a_table_of_curves():
     """`pictures` names the columns by itself, so that a picture is drawn without loading JAX."""
-    written = {*single_agent.COLUMNS, *game_run.LIVE_COLUMNS, *matrix_self_play.COLUMNS}
+    written = {
+        *single_agent.COLUMNS,
+        *game_run.COLUMNS,
+        *game_trainer.AGAINST_UNIFORM,
+        *game_trainer.ALONE,
+        *matrix_self_play.COLUMNS,
+    }
     assert written - {"learning_rate", "exploration", "seed"} == pictures.FIGURES
 
 

@@ -8,6 +8,8 @@ import permissions
 import pytest
 from absl import flags
 
+from pohp_neurd.experiment import changing_game_study
+
 pytestmark = pytest.mark.thorough
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "study_changing_game.py"
@@ -34,10 +36,10 @@ def test_flags_become_the_config(script, monkeypatch, capsys, tmp_path):
         seen.append((config, folder, name))
         return [row, row | {"merit": "settling"}]
 
-    monkeypatch.setattr(script.changing_game_study, "run", run)
+    monkeypatch.setattr(changing_game_study, "run", run)
     flags.FLAGS(["", "--jump_every=40", "--bias=3", f"--output_dir={tmp_path}", "--name=fast"])
     script.main([])
-    config = script.changing_game_study.Config(jump_every=40, bias=3.0)
+    config = changing_game_study.Config(jump_every=40, bias=3.0)
     assert seen == [(config, str(tmp_path), "fast")]
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1

@@ -44,7 +44,7 @@ def test_a_run_and_its_folder(script, tmp_path, capsys):
         ({"step_size": -1.0}, "step_size must be a finite number of at least 0, but is -1."),
         ({"batch_size": 0}, "batch_size must be at least 1, but is 0."),
         ({"episodes": 10}, "episodes must be at least 20 batches of 64, but is 10."),
-        ({"magnet_speed": 2.0}, "magnet speed must lie in [0, 1], but is 2."),
+        ({"magnet_speed": 2.0}, "magnet_speed must lie in [0, 1], but is 2."),
     ],
 )
 def test_bad_flags(script, given, sentence, tmp_path, capsys):

@@ -16,9 +16,9 @@ def call(script, tmp_path, capsys, monkeypatch):
 
     def run(*arguments):
         given = [f"--{name}={value}" for name, value in TINY.items()]
+        given.append(f"--output_dir={tmp_path / 'run'}")
         with flagsaver.flagsaver():
-            rest = script._parse(["script", *given, f"--output_dir={tmp_path / 'run'}", *arguments])
-            script.main(rest)
+            script.main(script.command_line.parse(["script", *given, *arguments]))
         return json.loads(capsys.readouterr().out.splitlines()[-1])
 
     return run
@@ -38,10 +38,10 @@ def test_it_trains_and_resumes(call, tmp_path):
     [
         (["--learner=foo"], "learner must be one of spg, neurd, neurd_cix, but is 'foo'."),
         (["--exploration=2"], "exploration must lie in [0, 1], but is 2."),
-        (["--learning_rate=fast"], "could not convert string to float: 'fast'"),
-        (["--seeds=many"], "flag --seeds=many: invalid literal"),
+        (["--learning_rate=fast"], "learning_rate must be numbers with commas between them, but is 'fast'."),
+        (["--seeds=many"], "flag --seeds=many: must be a whole number"),
         (["--sseeds=1"], "Unknown command line flag 'sseeds'"),
-        (["--horizon=0"], "horizon must be at least 1, or None, but is 0."),
+        (["--horizon=0"], "horizon must be at least 1, but is 0."),
         (["--cores=0"], "cores must be between 1 and"),
         (["--resume"], "there is no run to resume in"),
     ],

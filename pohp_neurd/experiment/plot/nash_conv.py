@@ -124,6 +124,8 @@ def _time_axis(axes: Any, unit: str) -> None:
 
 def _draw_nash_conv(axes: Any, done: list[float], rows: Sequence[Mapping[str, Any]]) -> None:
     for (column, label), line in zip(_PANELS.items(), ("-", "--"), strict=True):
+        if rows[-1][column] == "":  # without perfect recall there is no average
+            continue
         axes.plot(done, [float(row[column]) for row in rows], line, label=label)
     axes.set(ylabel="NashConv")
     logarithmic(axes)
@@ -143,10 +145,11 @@ def _sparse(value: float, _: Any) -> str:
 
 
 def _draw_returns(axes: Any, done: list[float], rows: Sequence[Mapping[str, Any]]) -> None:
-    means = [float(row["return_against_uniform"]) for row in rows]
+    alone = "mean_return" in rows[-1]
+    means = [float(row["mean_return" if alone else "return_against_uniform"]) for row in rows]
     widths = [float(row["half_width"]) for row in rows]
     low, high = ([m + sign * w for m, w in zip(means, widths, strict=True)] for sign in (-1, 1))
     axes.plot(done, means, label="current policy")
     axes.fill_between(done, low, high, alpha=0.25, label="95% interval")
     axes.axhline(0, color="grey", linewidth=0.8)
-    axes.set(ylabel="return against uniform play")
+    axes.set(ylabel="return" if alone else "return against uniform play")

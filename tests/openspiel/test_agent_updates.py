@@ -1,0 +1,64 @@
+"""One update of the agent by hand: what its settings of rates, weights and entropy come to."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from open_spiel.python import rl_environment
+
+from pohp_neurd import openspiel
+from pohp_neurd import policy as policies
+
+TWICE = "repeated_game(stage_game=matrix_pd(),num_repetitions=2)"
+FIRST_LOGITS = (1.0, -1.0)
+
+
+def everywhere_the_same():
+    """Two logits and a value, the same in every state."""
+
+    def init(*, key):
+        return {"logits": jnp.array(FIRST_LOGITS), "value": jnp.zeros(())}
+
+    def apply(parameters, agent_state):
+        return policies.Output(parameters["logits"], parameters["value"])
+
+    return policies.Model(init, apply)
+
+
+def after_one_update(game, **keywords):
+    """Logits and value after one episode against a player who always cooperates, and the rewards in it."""
+    env = rl_environment.Environment(game)
+    env.seed(0)
+    keywords = {"magnet_strength": 0.0, "return_scale": 1.0, "optimizer": "sgd", **keywords}
+    size = env.observation_spec()["info_state"][0]
+    agent = openspiel.NeuRDCIX(0, size, 2, network=everywhere_the_same(), batch_size=1, **keywords)
+    time_step, rewards = env.reset(), []
+    while not time_step.last():
+        time_step = env.step([agent.step(time_step).action, 0])
+        rewards.append(time_step.rewards[0])
+    agent.step(time_step)
+    logits, value = sorted(agent.get_weights(), key=np.ndim, reverse=True)
+    return logits, float(value), np.array(rewards)
+
+
+@pytest.mark.parametrize("pi_learning_rate", [0.1, 0.5])
+def test_the_critic_moves_at_its_own_rate(pi_learning_rate):
+    """One decision of return G, from a value of 0: V = rate · G, whatever the policy's own rate is."""
+    rates = {"pi_learning_rate": pi_learning_rate, "critic_learning_rate": 0.25}
+    _, value, rewards = after_one_update("matrix_pd", **rates)
+    assert value == pytest.approx(0.25 * rewards[0], rel=1e-5)
+
+
+def test_decisions_of_an_episode_add_up():
+    """Two decisions of returns G₀ and G₁: the batch is a mean over episodes, not over decisions."""
+    _, value, rewards = after_one_update(TWICE, pi_learning_rate=0.5, critic_learning_rate=0.25)
+    returns = np.array([rewards.sum(), rewards[1]])
+    assert value == pytest.approx(0.25 * returns.sum(), rel=1e-5)
+
+
+def test_entropy_is_sought():
+    """The cost moves logits by rate · cost · (surprise − mean surprise): to the uniform policy."""
+    keywords = {"pi_learning_rate": 0.5, "critic_learning_rate": 1e-9, "max_return": 10.0, "exploration": 1.0}
+    with_cost, *_ = after_one_update("matrix_pd", entropy_cost=0.3, **keywords)
+    without, *_ = after_one_update("matrix_pd", **keywords)
+    first = np.array(FIRST_LOGITS)
+    np.testing.assert_allclose(with_cost - without, 0.5 * 0.3 * (first.mean() - first), rtol=1e-4)

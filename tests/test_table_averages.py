@@ -1,0 +1,33 @@
+"""What a table's update is a mean over: episodes, or the visits of each state."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pohp_neurd import learners, regularisation, tally_learners, trajectory
+
+EPISODES, VISITS = 10.0, np.array([[2.0, 1.0], [4.0, 4.0], [0.0, 0.0]])
+RETURNS = np.array([[-3.0, -1.0], [-2.0, 0.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("magnet", [None, regularisation.Magnet(0.7)])
+@pytest.mark.parametrize("average_over", ["episodes", "visits"])
+def test_a_step_is_a_mean_over_what_it_says(average_over, magnet):
+    """SPG from zeros: α (sums − Σ sums / 2) / divisor, less the magnet: over 1 + α τ visits / divisor."""
+    seats = tally_learners.Seats(np.ones((3, 2), bool), (slice(0, 3),))
+    learner = tally_learners.table(
+        seats,
+        [learners.spg()],
+        step_size=0.5,
+        magnet=magnet,
+        baseline_rate=None,
+        average_over=average_over,
+    )
+    tally = trajectory.Tally(jnp.asarray(RETURNS), jnp.asarray(VISITS), jnp.asarray(EPISODES))
+    after = learner.outputs(learner.update(learner.init(), tally, jnp.asarray(0))).logits
+    visits = VISITS.sum(axis=1, keepdims=True)
+    divisor = EPISODES if average_over == "episodes" else np.maximum(visits, 1)
+    expected = 0.5 * (RETURNS - RETURNS.sum(axis=1, keepdims=True) / 2) / divisor
+    if magnet is not None:
+        expected = expected / (1 + 0.5 * 0.7 * visits / divisor)
+    np.testing.assert_allclose(after, expected, rtol=1e-6, atol=1e-7)
