@@ -67,6 +67,44 @@ class Graph:
         """The node that each edge leaves."""
         return np.repeat(np.arange(self.num_nodes), np.diff(self.first_edge)).astype(np.int32)
 
+    @functools.cached_property
+    def earned(self) -> Float[np.ndarray, "N1 P"]:
+        """What every agent has earned before each node; 0 in the last row, the end of the game."""
+        earned = np.zeros((self.num_nodes + 1, self.num_agents))
+        for start, stop in itertools.pairwise(self.levels.tolist()):
+            edges = slice(self.first_edge[start], self.first_edge[stop])
+            earned[self.child[edges]] = earned[self.source[edges]] + self.rewards[edges]
+        earned[-1] = 0.0
+        return earned
+
+    @functools.cached_property
+    def best_return_to_go(self) -> Float[np.ndarray, "N1 P"]:
+        """The largest return that can still follow each node; 0 in the last row, the end of the game.
+
+        Where rewards come at the end alone it is the game's largest return everywhere, as in a tree.
+        """
+        best = np.zeros((self.num_nodes + 1, self.num_agents))
+        if not np.any(self.rewards[self.child >= 0]):
+            best[:-1] = self.rewards[self.child < 0].max(axis=0)
+            return best
+        for start, stop in reversed(list(itertools.pairwise(self.levels.tolist()))):
+            edges = slice(self.first_edge[start], self.first_edge[stop])
+            cuts = self.first_edge[start:stop] - self.first_edge[start]
+            best[start:stop] = np.maximum.reduceat(self.rewards[edges] + best[self.child[edges]], cuts)
+        return best
+
+    @functools.cached_property
+    def return_bound(self) -> float:
+        """The width of the returns: shifted to be never positive, none is below minus this."""
+        ends = self.child < 0
+        finals = self.earned[self.source[ends]] + self.rewards[ends]
+        return float((self.best_return_to_go[0] - finals).max())
+
+    def states_of(self, agent: int) -> slice:
+        """The rows of the agent states of `agent`."""
+        start, stop = np.searchsorted(self.state_player, [agent, agent + 1])
+        return slice(int(start), int(stop))
+
     def probabilities(self, table: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "E"]:
         """The probability of every edge at its source, under the policy `table`."""
         acting = self.player[self.source] >= 0
@@ -220,8 +258,8 @@ class Rows:
         self._child.append(place)
         self._chance.append(chance)
 
-    def finish(self, num_actions: int, name: str) -> Graph:
-        """The graph."""
+    def finish(self, num_actions: int, name: str) -> tuple[Graph, dict[tuple[int, Hashable], int]]:
+        """The graph, and the row of every player's agent state."""
         player = np.array(self._player, np.int32)
         levels = np.array([*self._levels, len(player)], np.int64)
         first_edge = np.array([*self._first_edge, len(self._action)], np.int64)
@@ -237,7 +275,7 @@ class Rows:
         legal = np.zeros((len(order), num_actions), bool)
         for row, old in enumerate(order.tolist()):
             legal[row, self.actions[old]] = True
-        return Graph(
+        made = Graph(
             num_agents=self._num_agents,
             num_actions=num_actions,
             levels=levels,
@@ -254,3 +292,4 @@ class Rows:
             features=np.array([np.frombuffer(self._features[old], np.float32) for old in order]),
             name=name,
         )
+        return made, {known: int(rank[number]) for known, number in self._states.items()}

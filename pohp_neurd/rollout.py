@@ -1,4 +1,4 @@
-"""Episodes in lock step under a frozen policy, inside jit, on a compiled tree. Acting never learns.
+"""Episodes in lock step under a frozen policy, inside jit, on a tree or a graph. Acting never learns.
 
 Pipeline: probabilities -> action -> **trajectory**. All episodes of a batch make their t-th decision
 together, from random numbers that are drawn in one pass. Consecutive moves of chance are one draw.
@@ -16,21 +16,21 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import draws, trajectory, types
+from pohp_neurd import draws, graph, trajectory, types
 from pohp_neurd import tree as trees
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=[
-        *("state", "agent", "first", "returns", "action_of", "place_of"),
+        *("state", "agent", "first", "follow", "returns", "action_of", "place_of"),
         *("reply_first", "reply_count", "reply", "alias_threshold", "alias"),
     ],
     meta_fields=["chance_after", "rewards_on_the_way"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Board:
-    """What playing on a tree reads, as device arrays. Made by `board`.
+    """What playing reads, as device arrays. Made by `board`.
 
     Terminal histories lead to themselves and have the agent state S, one past the last, where the only
     action is the first: no step needs to ask whether an episode is over.
@@ -39,7 +39,9 @@ class Board:
     state: Int[Array, "N"]
     agent: Int[Array, "N"]
     first: Int[Array, "N"]
-    """The first child."""
+    """The first child, or the first edge."""
+    follow: Int[Array, "E"] | None
+    """Where each edge leads; None for a tree, whose children stand side by side."""
     returns: Float[Array, "N P"]
     """Shifted rewards from the root up to each history."""
     action_of: Int[Array, "S1 W"]
@@ -60,25 +62,27 @@ class Board:
     """Whether there are rewards before the end."""
 
 
-def board(tree: trees.Tree) -> Board:
-    """The tree, ready for lock-step play."""
-    terminal = tree.player == trees.TERMINAL
-    num_states = tree.num_information_states
-    decisions, returns = _sums_from_the_root(tree)
+def board(world: trees.Tree | graph.Graph) -> Board:
+    """A tree or a graph, ready for lock-step play."""
+    web = _of_graph(world) if isinstance(world, graph.Graph) else _of_tree(world)
+    terminal = web.player == trees.TERMINAL
+    legal = world.legal
+    chance = web.player == trees.CHANCE
     chance_after = [
-        bool(np.any((tree.player == trees.CHANCE) & (decisions == step + 1)))
-        for step in range(tree.spec.horizon or 0)
+        bool(np.any(chance & (web.fewest <= step + 1) & (step + 1 <= web.most)))
+        for step in range(int(web.most.max()))
     ]
-    width = int(tree.legal.sum(axis=1).max())
-    action_of = np.argsort(~tree.legal, axis=1, kind="stable")[:, :width]
-    place_of = np.where(tree.legal, np.cumsum(tree.legal, axis=1) - 1, width)
-    replies = _replies(tree)
+    width = int(legal.sum(axis=1).max())
+    action_of = np.argsort(~legal, axis=1, kind="stable")[:, :width]
+    place_of = np.where(legal, np.cumsum(legal, axis=1) - 1, width)
+    replies = _replies(web)
     uniform = np.all(replies.threshold == 1.0)
     return Board(
-        state=_whole(np.where(tree.information_state >= 0, tree.information_state, num_states)),
-        agent=_whole(np.maximum(tree.player, 0)),
-        first=_whole(np.where(terminal, np.arange(tree.num_histories), tree.first_child)),
-        returns=jnp.asarray(returns, jnp.float32),
+        state=_whole(np.where(web.state >= 0, web.state, len(legal))),
+        agent=_whole(np.maximum(web.player, 0)),
+        first=_whole(web.first),
+        follow=None if web.child is None else _whole(web.child),
+        returns=jnp.asarray(web.returns, jnp.float32),
         action_of=_whole(np.concatenate([action_of, np.zeros((1, width), int)])),
         place_of=_whole(place_of),
         reply_first=_whole(replies.first),
@@ -87,7 +91,7 @@ def board(tree: trees.Tree) -> Board:
         alias_threshold=None if uniform else draws.fixed(replies.threshold),
         alias=None if uniform else _whole(replies.alias),
         chance_after=tuple(chance_after),
-        rewards_on_the_way=bool(np.any(returns[~terminal])),
+        rewards_on_the_way=bool(np.any(web.returns[~terminal])),
     )
 
 
@@ -114,6 +118,8 @@ def play(board: Board, probabilities: Float[Array, "S A"], num_episodes: int, *,
         rows.append(row)
         places.append(place)
         row = board.first[row] + place
+        if board.follow is not None:
+            row = board.follow[row]
         if chance:
             row = _reply(board, row, next(digits), key=jax.random.fold_in(chance_key, step))
     return Episodes(jnp.stack(rows), jnp.stack(places), row)
@@ -221,15 +227,80 @@ def _reply(board: Board, row: Int[Array, "B"], digits: Int[Array, "B"], *, key: 
     return jnp.where(lost, board.alias[place], board.reply[place])
 
 
-def _sums_from_the_root(tree: trees.Tree) -> tuple[Int[np.ndarray, "N"], Float[np.ndarray, "N P"]]:
-    """How many decisions lie above each history, and the shifted rewards up to it."""
+class _Web(NamedTuple):
+    """A tree or a graph as rows, terminal ones included, and edges."""
+
+    player: np.ndarray
+    state: np.ndarray
+    first: np.ndarray
+    """The first edge; of a terminal row, one that leads to itself."""
+    ways: np.ndarray
+    """How many edges."""
+    child: np.ndarray | None
+    """Where each edge leads; None where edges are numbered as the rows they lead to."""
+    chance: np.ndarray
+    returns: np.ndarray
+    """Shifted rewards from the root up to each row."""
+    fewest: np.ndarray
+    """The fewest decisions that can lie above each row."""
+    most: np.ndarray
+
+    def follow(self, edges: np.ndarray) -> np.ndarray:
+        return edges if self.child is None else self.child[edges]
+
+
+def _of_tree(tree: trees.Tree) -> _Web:
     decisions = np.zeros(tree.num_histories, np.int32)
     returns = np.zeros((tree.num_histories, tree.num_agents))
     for start, stop in itertools.pairwise(tree.levels[1:]):
         above = tree.parent[start:stop]
         decisions[start:stop] = decisions[above] + (tree.player[above] >= 0)
         returns[start:stop] = returns[above] + tree.shifted_rewards[start:stop]
-    return decisions, returns
+    everywhere = np.arange(tree.num_histories)
+    first = np.where(tree.player == trees.TERMINAL, everywhere, tree.first_child)
+    return _Web(
+        tree.player,
+        tree.information_state,
+        first,
+        tree.num_children,
+        None,
+        tree.chance,
+        returns,
+        decisions,
+        decisions,
+    )
+
+
+def _of_graph(world: graph.Graph) -> _Web:
+    """With a terminal row for every outcome of the game."""
+    nodes, edges = world.num_nodes, len(world.child)
+    ends = world.child < 0
+    finals = world.earned[world.source[ends]] + world.rewards[ends]
+    outcomes, which = np.unique(finals, axis=0, return_inverse=True)
+    rows, count = nodes + np.arange(len(outcomes)), len(outcomes)
+    child = np.concatenate([world.child, rows])
+    child[:edges][ends] = nodes + which.reshape(-1)
+    fewest, most = (np.zeros(nodes + count, np.int32) for _ in range(2))
+    fewest[1:] = np.iinfo(np.int32).max
+    for start, stop in itertools.pairwise(world.levels.tolist()):
+        here = slice(world.first_edge[start], world.first_edge[stop])
+        above = world.source[here]
+        moved = (world.player[above] >= 0).astype(np.int32)
+        np.minimum.at(fewest, child[here], fewest[above] + moved)
+        np.maximum.at(most, child[here], most[above] + moved)
+    best = world.best_return_to_go
+    on_the_way = world.earned[:-1] + best[:-1] - best[0]
+    return _Web(
+        player=np.concatenate([world.player, np.full(count, trees.TERMINAL)]),
+        state=np.concatenate([world.agent_state, np.full(count, -1)]),
+        first=np.concatenate([world.first_edge[:-1], edges + np.arange(count)]),
+        ways=np.concatenate([np.diff(world.first_edge), np.ones(count, int)]),
+        child=child,
+        chance=np.concatenate([world.chance, np.ones(count)]),
+        returns=np.concatenate([on_the_way, outcomes - best[0]]),
+        fewest=fewest,
+        most=most,
+    )
 
 
 class _Replies(NamedTuple):
@@ -240,35 +311,40 @@ class _Replies(NamedTuple):
     alias: np.ndarray
 
 
-def _replies(tree: trees.Tree) -> _Replies:
-    """Every history's replies, with Walker's tables to draw from them."""
-    count = np.ones(tree.num_histories, np.int64)
-    begins = (tree.player == trees.CHANCE) & ((tree.parent < 0) | (tree.player[tree.parent] != trees.CHANCE))
-    ways = {row: _ways_through_chance(tree, row) for row in np.flatnonzero(begins).tolist()}
-    for row, (rows, _) in ways.items():
-        count[row] = len(rows)
+def _replies(web: _Web) -> _Replies:
+    """Every row's replies, with Walker's tables to draw from them."""
+    rows = len(web.player)
+    count = np.ones(rows, np.int64)
+    # Chance begins at the root, or after a decision; what follows it is among the ways through.
+    source = np.repeat(np.arange(rows), web.ways)
+    first = np.repeat(web.first - (np.cumsum(web.ways) - web.ways), web.ways)
+    edges = first + np.arange(len(first))
+    begun = np.append(web.follow(edges[web.player[source] >= 0]), 0)
+    begins = np.unique(begun[web.player[begun] == trees.CHANCE])
+    ways = {row: _ways_through_chance(web, row) for row in begins.tolist()}
+    for row, (found, _) in ways.items():
+        count[row] = len(found)
     first = np.cumsum(count) - count
     total = int(count.sum())
-    reply, threshold = np.repeat(np.arange(tree.num_histories), count), np.ones(total)
+    reply, threshold = np.repeat(np.arange(rows), count), np.ones(total)
     alias = reply.copy()
-    for row, (rows, chances) in ways.items():
+    for row, (found, chances) in ways.items():
         block = slice(first[row], first[row] + count[row])
-        reply[block] = rows
+        reply[block] = found
         threshold[block], other = trees.alias_table(chances)
-        alias[block] = rows[other]
+        alias[block] = found[other]
     return _Replies(first, count, reply, threshold, alias)
 
 
-def _ways_through_chance(tree: trees.Tree, row: int) -> tuple[np.ndarray, np.ndarray]:
-    """The histories that chance alone can lead to from `row`, and their probabilities."""
+def _ways_through_chance(web: _Web, row: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that chance alone can lead to from `row`, and their probabilities."""
     rows, chances = np.array([row]), np.ones(1)
     found: list[tuple[np.ndarray, np.ndarray]] = []
     while len(rows):
-        there = tree.player[rows] != trees.CHANCE
+        there = web.player[rows] != trees.CHANCE
         found.append((rows[there], chances[there]))
         rows, chances = rows[~there], chances[~there]
-        counts = tree.num_children[rows]
-        starts = np.repeat(tree.first_child[rows] - (np.cumsum(counts) - counts), counts)
-        rows, chances = starts + np.arange(counts.sum()), np.repeat(chances, counts)
-        chances = chances * tree.chance[rows]
+        counts = web.ways[rows]
+        edges = np.repeat(web.first[rows] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        rows, chances = web.follow(edges), np.repeat(chances, counts) * web.chance[edges]
     return np.concatenate([rows for rows, _ in found]), np.concatenate([chances for _, chances in found])

@@ -1,4 +1,4 @@
-"""Self-play of n agents on a compiled tree: play, tally, update, average, all inside one jitted scan.
+"""Self-play of n agents on a tree or a graph: play, tally, update, average, all inside one jitted scan.
 
 Pipeline: a training loop; it feeds parameters back. Updates are `sampled`, from a batch of episodes (the
 paper's Monte Carlo update), or `expected`, from exact values.
@@ -17,9 +17,11 @@ from pohp_neurd import (
     averaging,
     checks,
     evaluation,
+    graph,
     policy,
     rollout,
     sequence_form,
+    sweeps,
     tally_learners,
     trajectory,
     types,
@@ -33,8 +35,10 @@ class Arena(NamedTuple):
     """What is played on: large arrays, handed to the compiled loop rather than built into it."""
 
     board: rollout.Board
-    form: sequence_form.SequenceForm
-    arrivals: sequence_form.Arrivals
+    form: sequence_form.SequenceForm | None
+    """Of a tree; a graph has a field instead, and no average policy."""
+    arrivals: sequence_form.Arrivals | None
+    field: sweeps.Field | None = None
 
 
 class State(NamedTuple):
@@ -93,11 +97,16 @@ def loop(
 
     def init(arena: Arena, *, key: types.Key) -> State:
         precision = jnp.asarray(0.0, float).dtype
-        total = [] if average is None else [jnp.zeros(a.entry.shape, precision) for a in arena.form.agents]
+        if average is not None and arena.form is None:
+            raise ValueError("agents that forget have no average policy: leave `average` out.")
+        agents_ = [] if average is None or arena.form is None else arena.form.agents
+        total = [jnp.zeros(agent.entry.shape, precision) for agent in agents_]
         zero = jnp.zeros((), jnp.int32)
         return State(learner.init(key=key), total, zero, zero, jnp.asarray(NEVER, jnp.int32))
 
     def tally_of(arena: Arena, table: Float[Array, "S A"], key: types.Key) -> trajectory.Tally:
+        if update == "expected" and arena.field is not None:
+            return sweeps.expected_tally(arena.field, table, legal)
         if update == "expected":
             return expected_tally(arena, table, legal, weights)
         return rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key))
@@ -115,7 +124,7 @@ def loop(
             )
         learnt = learner.update(state.learner, tally, state.updates)
         total = state.total
-        if average is not None:
+        if average is not None and arena.form is not None:
             plans = evaluation.profile(arena.form, evaluation.slots(arena.form, table)).plans
             total = [
                 average.add(old, plan[1:], state.updates) for old, plan in zip(total, plans, strict=True)
@@ -133,13 +142,16 @@ def loop(
         return probabilities(learner.outputs(state.learner).logits, legal)
 
     def average_policy(arena: Arena, state: State) -> Float[Array, "S A"]:
+        assert arena.form is not None, "there is no average without one"
         return averaging.average(evaluation.table(arena.form, state.total), legal)
 
     return Loop(init, advance, jax.jit(policies), jax.jit(average_policy))
 
 
-def arena_of(tree: trees.Tree, dtype: Any = jnp.float32) -> Arena:
+def arena_of(tree: trees.Tree | graph.Graph, dtype: Any = jnp.float32) -> Arena:
     """The arena of a compiled game; its real numbers are of `dtype`."""
+    if isinstance(tree, graph.Graph):
+        return Arena(rollout.board(tree), None, None, sweeps.field(tree, dtype))
 
     def on_device(leaf: Any) -> Array:
         array = np.asarray(leaf)
@@ -162,11 +174,13 @@ def expected_tally(
     # Not quite zero, so that an action whose probability underflows still has its share of the sum.
     limits = jnp.finfo(table.dtype)
     table = jnp.where(legal, jnp.maximum(table, limits.tiny / limits.eps), 0.0)
-    form = arena.form
+    form, arrivals = arena.form, arena.arrivals
+    assert form is not None, "of a tree"
+    assert arrivals is not None, "of a tree"
     acting = evaluation.profile(form, evaluation.slots(form, table))
     action_values = evaluation.counterfactual_table(form, acting)
     advantages = action_values - jnp.sum(table * action_values, axis=1, keepdims=True)
-    reach = evaluation.counterfactual_reach(arena.arrivals, acting)[:, None]
+    reach = evaluation.counterfactual_reach(arrivals, acting)[:, None]
     share = table
     if weights == "realization":
         share = evaluation.table(form, [plan[1:] for plan in acting.plans])

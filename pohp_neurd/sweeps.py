@@ -4,7 +4,6 @@ Pipeline: probabilities -> **tally**, exactly. Section 2.1 of Morrill et al. (20
 an agent state's value is that of its histories, weighted by how often each comes about.
 """
 
-import itertools
 from typing import NamedTuple
 
 import jax
@@ -62,9 +61,7 @@ def field(world: graph.Graph, dtype: type = jnp.float32) -> Field:
     return Field(tuple(levels), jnp.asarray(world.state_player, jnp.int32))
 
 
-def expected_tally(
-    field: Field, table: Float[Array, "S A"], legal: Bool[Array, "S A"]
-) -> trajectory.Tally:
+def expected_tally(field: Field, table: Float[Array, "S A"], legal: Bool[Array, "S A"]) -> trajectory.Tally:
     """What one episode has to say on average, with the exact value of every agent state as the baseline.
 
     `visits` are P[s] π(a) and `returns` P[s] π(a) (q_s(a) − v_s), with P[s] the expected number of visits.
@@ -84,17 +81,13 @@ def expected_tally(
     sums = jnp.zeros(table.size + 1, table.dtype)
     values = jnp.zeros((1, num_agents), table.dtype)
     agent_of = jnp.append(jnp.repeat(field.player, table.shape[1]), 0)
-    for level, probability, here, size in reversed(
-        list(zip(field.levels, edge, reach, sizes, strict=True))
-    ):
+    for level, probability, here, size in reversed(list(zip(field.levels, edge, reach, sizes, strict=True))):
         worth = values[level.child]
         if level.rewards is not None:
             worth = worth + level.rewards
         own = jnp.take_along_axis(worth, agent_of[level.pair][:, None], axis=1)[:, 0]
         sums = sums.at[level.pair].add(here[level.source] * own)
-        inner = jax.ops.segment_sum(
-            probability[:, None] * worth, level.source, size, indices_are_sorted=True
-        )
+        inner = jax.ops.segment_sum(probability[:, None] * worth, level.source, size, indices_are_sorted=True)
         values = jnp.concatenate([inner, jnp.zeros((1, num_agents), table.dtype)])
 
     visits = jnp.zeros(table.shape[0] + 1, table.dtype)

@@ -7,6 +7,7 @@ from pohp_neurd.openspiel.compile import load_game as load_game
 from pohp_neurd.openspiel.joint_policy import JointPolicy as JointPolicy
 from pohp_neurd.openspiel.nash_conv import nash_conv as nash_conv
 from pohp_neurd.openspiel.oracle_policy import OraclePolicy as OraclePolicy
+from pohp_neurd.openspiel.policies import MemoryPolicy as MemoryPolicy
 from pohp_neurd.openspiel.policies import NetworkPolicy as NetworkPolicy
 from pohp_neurd.openspiel.policies import TablePolicy as TablePolicy
 from pohp_neurd.openspiel.policies import table_of as table_of

@@ -98,7 +98,9 @@ def compile_game(
         )
     if agent_state is not None:
         memory, view, told = graph_builder.chosen(game, agent_state, world)
-        return graph_builder.build(game, memory, view=view, world=told, max_nodes=max_nodes)
+        made, origin = graph_builder.build(game, memory, view=view, world=told, max_nodes=max_nodes)
+        _origins[made] = origin
+        return made
     try:
         if _playouts_above(game, max_histories) >= _ABOVE:
             raise ValueError(
@@ -133,6 +135,16 @@ def may_be_larger(game: Any, max_histories: int) -> bool:
 
 
 _games: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+_origins: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def origin_of(compiled: graph.Graph) -> graph_builder.Origin:
+    """Where a graph comes from."""
+    if compiled not in _origins:
+        raise ValueError(
+            f"{compiled.name} was not made by compile_game: its agent states cannot be found again."
+        )
+    return _origins[compiled]
 
 
 def game_of(compiled: tree.Tree) -> Any:

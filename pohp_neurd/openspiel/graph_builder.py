@@ -2,7 +2,7 @@
 
 import array
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,7 +106,33 @@ class _Level:
         self.places: dict[Hashable, int] = {}
 
 
-def build(game: Any, memory: Memory, *, view: str, world: World, max_nodes: int = MAX_NODES) -> graph.Graph:
+class Origin(NamedTuple):
+    """Where a graph comes from: what it takes to find the row of a live state."""
+
+    game: Any
+    memory: Memory
+    eye: Callable[[Any, int], bytes]
+    rows: Mapping[tuple[int, Hashable], int]
+
+    def row(self, state: Any, player: int) -> int | None:
+        """The row of what `player` remembers in `state`; None if the graph has none."""
+        past, kept = self.game.new_initial_state(), None
+        for action in state.history():
+            if past.current_player() == player:
+                kept = (self.memory.keep(self._remembered(past, player, kept), action),)
+            past.apply_action(action)
+        now = self._remembered(state, player, kept)
+        actions = tuple(state.legal_actions(player))
+        return self.rows.get((player, (now, actions) if self.memory.sees_actions else now))
+
+    def _remembered(self, state: Any, player: int, kept: tuple[Any] | None) -> Hashable:
+        seen = self.eye(state, player)
+        return self.memory.begin(seen) if kept is None else self.memory.resume(kept[0], seen)
+
+
+def build(
+    game: Any, memory: Memory, *, view: str, world: World, max_nodes: int = MAX_NODES
+) -> tuple[graph.Graph, Origin]:
     """The graph of `game` for agents with that memory, level by level.
 
     Every merge is checked: who moves, what can happen next, and what every player sees are the same. Some
@@ -121,7 +147,7 @@ def build(game: Any, memory: Memory, *, view: str, world: World, max_nodes: int 
     rng = np.random.default_rng(0)
     num_merges = 0
     level = _Level()
-    _enter(level, game.new_initial_state(), (None,) * num_agents, eye, world, num_agents)
+    _enter(level, game.new_initial_state(), (None,) * num_agents, eye, world, rewarded)
     total = 0
     with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
         while level.states:
@@ -137,7 +163,7 @@ def build(game: Any, memory: Memory, *, view: str, world: World, max_nodes: int 
                 if player >= 0:
                     seen, actions = level.views[place][player], tuple(level.actions[place])
                     mine = kept[player]
-                    agent_state = memory.begin(seen) if mine is None else memory.resume(mine[1], seen)
+                    agent_state = memory.begin(seen) if mine is None else memory.resume(mine[0], seen)
                     known = (agent_state, actions) if memory.sees_actions else agent_state
                     row_state = rows.agent_state(player, known, actions, seen)
                     sight = rows.sight(player, (seen, actions))
@@ -147,14 +173,14 @@ def build(game: Any, memory: Memory, *, view: str, world: World, max_nodes: int 
                     child = state.child(action)
                     if player >= 0:
                         carried = list(kept)
-                        carried[player] = (True, memory.keep(agent_state, action))
+                        carried[player] = (memory.keep(agent_state, action),)
                         remembered = tuple(carried)
                     else:
                         remembered = kept
                     if child.is_terminal():
                         rows.edge(action, -1, probability, _gained(child, before))
                         continue
-                    found, is_new = _enter(following, child, remembered, eye, world, num_agents)
+                    found, is_new = _enter(following, child, remembered, eye, world, rewarded)
                     if not is_new:
                         num_merges += 1
                         # A sample of all merges, of fixed size.
@@ -173,16 +199,18 @@ def build(game: Any, memory: Memory, *, view: str, world: World, max_nodes: int 
     largest = max((max(actions, default=0) for actions in rows.actions), default=0)
     num_actions = max(game.num_distinct_actions(), largest + 1)
     _continue_side_by_side(merges, eye, world, rng)
-    return rows.finish(num_actions, str(game))
+    made, numbers = rows.finish(num_actions, str(game))
+    return made, Origin(game, memory, eye, numbers)
 
 
 def _enter(
-    level: _Level, state: Any, kept: tuple[Any, ...], eye: Any, world: World, num_agents: int
+    level: _Level, state: Any, kept: tuple[Any, ...], eye: Any, world: World, rewarded: bool
 ) -> tuple[int, bool]:
     """The place of `state` in its level, and whether it is new there; a merge is checked."""
     player = state.current_player()
-    views = tuple([eye(state, agent) for agent in range(num_agents)])
-    key = (player, world(state), views, kept)
+    views = tuple([eye(state, agent) for agent in range(len(kept))])
+    # With what was earned so far, so that returns are sums of what stands at nodes, as in a tree.
+    key = (player, world(state), views, kept, tuple(state.returns()) if rewarded else None)
     place = level.places.setdefault(key, len(level.states))
     actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
     if place < len(level.states):

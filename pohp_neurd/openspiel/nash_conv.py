@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from pohp_neurd import exact
+from pohp_neurd import exact, graph
 from pohp_neurd import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies
@@ -17,13 +17,16 @@ def nash_conv(tree_or_game: Any, policy: Any) -> float | Float[np.ndarray, "K"]:
 
     `tree_or_game` is a compiled tree (the fast way: compile once, evaluate often), an OpenSpiel game or
     its name; `policy` whatever `policies.table_of` reads: an array [S, A] in the tree's order, an OpenSpiel
-    policy of any kind, or a network as (model, parameters). A stack of arrays [K, S, A] gives K figures.
+    policy of any kind, or a network as (model, parameters). A stack of arrays [K, S, A] gives K figures. On a
+    compiled graph the policy is an array [S, A] for its agent states.
 
     >>> import pyspiel
     >>> game = pyspiel.load_game("kuhn_poker")
     >>> round(nash_conv(game, pyspiel.UniformRandomPolicy(game)), 6)
     0.916667
     """
+    if isinstance(tree_or_game, graph.Graph):
+        return exact.nash_conv(tree_or_game, policy)
     tree = tree_or_game if isinstance(tree_or_game, trees.Tree) else _compiled(tree_or_game)
     return exact.nash_conv(tree, policies.table_of(tree, policy))
 

@@ -9,7 +9,7 @@ import pyspiel
 from jaxtyping import Float
 from open_spiel.python import policy as openspiel_policy
 
-from pohp_neurd import checks, exact, types
+from pohp_neurd import checks, exact, graph, types
 from pohp_neurd import policy as policies
 from pohp_neurd import tree as trees
 from pohp_neurd.openspiel import compile as compiling
@@ -48,6 +48,26 @@ class TablePolicy(openspiel_policy.Policy):
         if row is None or np.flatnonzero(self._legal[row]).tolist() != actions:
             raise _unknown(self.game, state, player)
         return {action: float(self._table[row, action]) for action in actions}
+
+
+class MemoryPolicy(openspiel_policy.Policy):
+    """A table for a graph's agent states as an OpenSpiel policy; a player's past is replayed to find them."""
+
+    def __init__(self, world: graph.Graph, table: Any) -> None:
+        self._origin = compiling.origin_of(world)
+        openspiel_policy.Policy.__init__(self, self._origin.game, list(range(world.num_agents)))
+        checks.shape("table", table, world.legal.shape)
+        exact.check_policy(table, world)
+        self._table = _float64(table)
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """The probability of every legal action."""
+        player = int(state.current_player() if player_id is None else player_id)
+        state = compiling.in_turns(self.game, state, player)
+        row = self._origin.row(state, player)
+        if row is None:
+            raise _unknown(self.game, state, player)
+        return {action: float(self._table[row, action]) for action in state.legal_actions(player)}
 
 
 class NetworkPolicy(TablePolicy):

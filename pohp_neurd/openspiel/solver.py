@@ -1,15 +1,34 @@
 """NeuRD-CIX as an OpenSpiel solver: `evaluate_and_update_policy`, then ask for policies."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import pyspiel
 
-from pohp_neurd import averaging, checks, exact, learners, regularisation, self_play, tally_learners
+from pohp_neurd import averaging, checks, exact, graph, learners, regularisation, self_play, tally_learners
 from pohp_neurd import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies
+
+
+class _Suited(NamedTuple):
+    """What is used where the user says nothing."""
+
+    exploration: float
+    step_size: Any
+    magnet_strength: float
+    magnet_speed: float
+    batch_size: int = 1
+
+
+_falling = learners.decaying(1.0, power=0.5, start=1000.0)
+_SUITED = {
+    ("tree", "expected"): _Suited(0.0, 0.4, 0.01, 0.0004),
+    ("tree", "sampled"): _Suited(0.05, _falling, 0.01, 0.0004, 16),
+    ("graph", "expected"): _Suited(0.0, 1.0, 0.03, 0.002),
+    ("graph", "sampled"): _Suited(0.05, _falling, 0.03, 0.002, 4096),
+}
 
 
 class NeuRDCIXSolver:
@@ -22,14 +41,15 @@ class NeuRDCIXSolver:
     True
 
     Args:
-      game: an OpenSpiel game, or its name.
+      game: an OpenSpiel game, its name, or what `compile_game` made of it. On a graph agents remember what
+        its agent states hold; it has a current policy only, as agents that forget have no average one.
       update: "expected", from exact values, or "sampled", from episodes.
       learner: "neurd_cix", "neurd" or "spg".
       exploration: η of NeuRD-CIX; by default 0 for expected and 0.05 for sampled updates.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
       magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none.
       magnet_speed: how far it moves at update t, a number or a schedule.
-      batch_size: episodes of one sampled update.
+      batch_size: episodes of one sampled update; by default 16, and 4,096 on a graph.
       average_power: p of the weight t^p that update t has in the average policy.
       seed: of the sampled episodes.
     """
@@ -42,24 +62,25 @@ class NeuRDCIXSolver:
         learner: str = "neurd_cix",
         exploration: float | None = None,
         step_size: Any = None,
-        magnet_strength: float = 0.01,
+        magnet_strength: float | None = None,
         magnet_speed: Any = None,
-        batch_size: int = 16,
+        batch_size: int | None = None,
         average_power: float = 1.0,
         seed: int = 0,
     ) -> None:
         checks.one_of("update", update, ("expected", "sampled"))
         sampled = update == "sampled"
-        if exploration is None:
-            exploration = 0.05 if sampled else 0.0
+        is_world = isinstance(game, trees.Tree | graph.Graph)
+        self._tree: Any = game if is_world else compiling.compile_game(game)
+        tree: Any = self._tree
+        self._forgets = isinstance(tree, graph.Graph)
+        suited = _SUITED["graph" if self._forgets else "tree", update]
+        exploration = suited.exploration if exploration is None else exploration
         rule = learners.rule(learner, exploration)
-        if step_size is None:
-            step_size = learners.decaying(1.0, power=0.5, start=1000.0) if sampled else 0.4
-        if magnet_speed is None:
-            magnet_speed = 0.0004
-        magnet = regularisation.Magnet(magnet_strength, magnet_speed) if magnet_strength else None
-        self._tree = game if isinstance(game, trees.Tree) else compiling.compile_game(game)
-        tree = self._tree
+        step_size = suited.step_size if step_size is None else step_size
+        strength = suited.magnet_strength if magnet_strength is None else magnet_strength
+        speed = suited.magnet_speed if magnet_speed is None else magnet_speed
+        magnet = regularisation.Magnet(strength, speed) if strength else None
         seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
         learning = tally_learners.table(
             seats,
@@ -72,10 +93,10 @@ class NeuRDCIXSolver:
         self._loop = self_play.loop(
             seats,
             learning,
-            num_episodes=batch_size,
-            scale=max(tree.spec.return_bound or 0.0, 1e-6),
+            num_episodes=suited.batch_size if batch_size is None else batch_size,
+            scale=max(tree.return_bound if self._forgets else tree.spec.return_bound or 0.0, 1e-6),
             update=update,
-            average=averaging.Weights(average_power),
+            average=None if self._forgets else averaging.Weights(average_power),
         )
         self._arena = self_play.arena_of(tree)
         key = jax.random.key(seed)
@@ -107,7 +128,9 @@ class NeuRDCIXSolver:
         self.evaluate_and_update_policy()
 
     def current_policy(self) -> Any:
-        """The current policy of all players as OpenSpiel's TabularPolicy."""
+        """The current policy of all players: OpenSpiel's TabularPolicy, or on a graph a `MemoryPolicy`."""
+        if self._forgets:
+            return policies.MemoryPolicy(self._tree, self._table("current"))
         return policies.to_tabular_policy(self._tree, self._table("current"))
 
     def average_policy(self) -> Any:
@@ -122,12 +145,15 @@ class NeuRDCIXSolver:
         """The average policy for algorithms of OpenSpiel in C++, such as pyspiel.nash_conv."""
         return policies.to_pyspiel_policy(self._tree, self._table("average"))
 
-    def nash_conv(self, which: str = "average") -> float:
-        """NashConv of the average or of the current policy, exact."""
+    def nash_conv(self, which: str | None = None) -> float:
+        """NashConv of the average (by default, where there is one) or of the current policy, exact."""
+        which = which or ("current" if self._forgets else "average")
         checks.one_of("which", which, ("average", "current"))
         return float(exact.nash_conv(self._tree, self._table(which)))
 
     def _table(self, which: str) -> np.ndarray:
+        if which == "average" and self._forgets:
+            raise ValueError("agents that forget have no average policy: ask for the current one.")
         with jax.enable_x64(True):
             if which == "average":
                 found = self._loop.average(self._arena, self._state)
