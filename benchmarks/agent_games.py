@@ -22,6 +22,8 @@ EPISODES, DECISIONS, LEAST = 500, 20_000, 96
 """Training has 500 episodes; fewer where they are long, but at least three updates."""
 JUDGED = 5_000
 """Decisions of each of the two matches of a player, at most; 1,000 episodes, at most; 20, at least."""
+SLOW = ("bridge_uncontested_bidding",)
+"""Its environment solves a deal for every episode, half a second each: the least of everything."""
 
 
 class Row(NamedTuple):
@@ -102,10 +104,10 @@ def episode(
     return total, decisions
 
 
-def matches(env: rl_environment.Environment, agents: list, player: int, random) -> np.ndarray:
+def matches(env: rl_environment.Environment, agents: list, player: int, random, most: int) -> np.ndarray:
     """The player's returns in some episodes."""
     returns, decisions = [], 0
-    while len(returns) < 20 or (decisions < JUDGED and len(returns) < 1000):
+    while len(returns) < 20 or (decisions < JUDGED and len(returns) < most):
         total, made = episode(env, agents, random, True)
         returns.append(total[player])
         decisions += made
@@ -117,17 +119,18 @@ def measure(name: str, **keywords) -> Row:
     env, start, random = environment(name), time.perf_counter(), np.random.default_rng(0)
     env.seed(0)
     agents = agents_for(env, **keywords)
+    train, most = (LEAST, 20) if name in SLOW else (EPISODES, 1000)
     episodes = decisions = 0
     loss = 0.0
-    while episodes < EPISODES and (decisions < DECISIONS or episodes < LEAST):
+    while episodes < train and (decisions < DECISIONS or episodes < LEAST):
         decisions += episode(env, agents, random, False)[1]
         episodes += 1
         loss = max([loss, *(agent.loss / agent._scale**2 for agent in agents if agent.loss is not None)])
     gains, variance = [], 0.0
     for player, agent in enumerate(agents):
         lone = [agent if seat == player else None for seat in range(len(agents))]
-        trained = matches(env, lone, player, random)
-        uniform = matches(env, [None] * len(agents), player, random)
+        trained = matches(env, lone, player, random, most)
+        uniform = matches(env, [None] * len(agents), player, random, most)
         gains.append(trained.mean() - uniform.mean())
         variance += trained.var() / len(trained) + uniform.var() / len(uniform)
     return Row(
