@@ -22,8 +22,8 @@ EPISODES, DECISIONS, LEAST = 500, 20_000, 96
 """Training has 500 episodes; fewer where they are long, but at least three updates."""
 JUDGED = 5_000
 """Decisions of each of the two matches of a player, at most; 1,000 episodes, at most; 20, at least."""
-SLOW = ("bridge_uncontested_bidding",)
-"""Its environment solves a deal for every episode, half a second each: the least of everything."""
+SLOW = ("bridge", "bridge_uncontested_bidding")
+"""Their environments solve a deal for every episode, half a second each: the least of everything."""
 
 
 class Row(NamedTuple):
