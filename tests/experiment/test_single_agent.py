@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from pohp_neurd import checkpoint, checks
+from pohp_neurd import checkpoint, checks, lifetimes
 from pohp_neurd.experiment import lanes, single_agent
 
 CONFIG = single_agent.Config(
@@ -164,3 +164,15 @@ def test_cores_are_checked():
     assert lanes.cores(None) >= 1
     with pytest.raises(ValueError, match="cores must be between 1 and"):
         lanes.cores(0)
+
+
+def test_a_frozen_optimizer_is_a_divergence():
+    """All that the run said is finite; its optimizer, in the third of four runs, is not."""
+    numbers = np.zeros(len(CONFIG.settings()))
+    diverged = np.arange(len(numbers)) == 2
+    totals = lifetimes.Totals(numbers, numbers.astype(int), numbers, numbers, diverged)
+    rate, exploration, seed = CONFIG.settings()[2]
+    found = f"seed {seed} at learning rate {rate:g} and exploration {exploration:g}"
+    with pytest.raises(checks.Diverged, match=f"{found} .* the checkpoint of step 40 is good"):
+        single_agent._check_finite(CONFIG, totals, 1, [20, 40])
+    single_agent._check_finite(CONFIG, totals._replace(diverged=diverged & False), 1, [20, 40])
