@@ -383,11 +383,11 @@ MUTANTS = (
     Mutant("Hedge's spread without the square", "pohp_neurd/bandit/guarantees.py",
            "spread = max_return**2 * num_arms / 2 * np.cumsum(steps)",
            "spread = max_return * num_arms / 2 * np.cumsum(steps)",
-           "bandit/test_regret.py"),
+           "bandit/test_guarantees.py"),
     Mutant("regret matching's surprise without the square", "pohp_neurd/bandit/guarantees.py",
            "surprise = log_term / (2 * np.minimum.accumulate(explorations) ** 2)",
            "surprise = log_term / (2 * np.minimum.accumulate(explorations))",
-           "bandit/test_regret.py"),
+           "bandit/test_guarantees.py"),
     # OpenSpiel.
     Mutant("agent: discounts forgotten", "pohp_neurd/openspiel/episode.py",
            "self.reward += self.continuation * reward",
@@ -623,11 +623,10 @@ def markdown(rows: list[dict[str, str]]) -> str:
     accepted = {mutant.name: mutant.accepted for mutant in MUTANTS}
     lines = ["| change | in | caught by |", "|---|---|---|"]
     for row in rows:
-        by = (
-            f"`{row['by'].removeprefix('tests/')}`"
-            if row["verdict"] == CAUGHT
-            else f"**{row['verdict']}** {row['by']}{accepted[row['mutant']]}"
-        )
+        if row["verdict"] == CAUGHT:
+            by = f"`{row['by'].removeprefix('tests/').partition('[')[0]}`"
+        else:
+            by = f"**{row['verdict']}**: {row['by'] or accepted[row['mutant']]}"
         lines.append(f"| {row['mutant']} | `{row['file'].removeprefix('pohp_neurd/')}` | {by} |")
     return "\n".join(lines)
 
