@@ -392,7 +392,7 @@ MUTANTS = (
     Mutant("agent: discounts forgotten", "pohp_neurd/openspiel/episode.py",
            "self.reward += self.continuation * reward",
            "self.reward += reward",
-           "openspiel/test_agent.py::test_discounts_count_for_what_comes_after"),
+           "openspiel/test_episode.py"),
     Mutant("agent: posted rewards counted twice", "pohp_neurd/openspiel/experience.py",
            "reward = 0.0 if posted else float(rewards[seat])",
            "reward = float(rewards[seat])",

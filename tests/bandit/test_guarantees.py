@@ -14,7 +14,7 @@ def bound_of(learner):
 
 
 def test_hedge_by_hand():
-    """g = log K / α + (G² K / 2) Σ α + (G² / 4) max(α / η) L at every horizon."""
+    """The bound g = log K / α + (G² K / 2) Σ α + (G² / 4) max(α / η) L at every horizon."""
     alpha = 0.1
     expected = [
         np.log(3) / alpha + 25 * 3 / 2 * alpha * rounds + 25 / 4 * alpha / smallest * 4
@@ -25,7 +25,7 @@ def test_hedge_by_hand():
 
 @pytest.mark.parametrize("learner", [learners.regret_matching(), learners.regret_matching_plus()])
 def test_regret_matching_by_hand(learner):
-    """g = G √((K − 1) T + K Σ 1 / η + L / (2 η_min²)) at every horizon."""
+    """The bound g = G √((K − 1) T + K Σ 1 / η + L / (2 η_min²)) at every horizon."""
     expected = [
         5 * np.sqrt(2 * rounds + 3 * inverses + 4 / (2 * smallest**2))
         for rounds, inverses, smallest in ((1, 2, 0.5), (2, 6, 0.25), (3, 8.5, 0.25), (4, 13.5, 0.2))
