@@ -396,8 +396,7 @@ MUTANTS = (
     Mutant("agent: posted rewards counted twice", "pohp_neurd/openspiel/experience.py",
            "reward = 0.0 if posted else float(rewards[seat])",
            "reward = float(rewards[seat])",
-           "openspiel/test_agent.py::test_vectors_of_environments_that_restart_by_themselves "
-           "openspiel/test_agent.py::test_two_agents_in_a_vector_of_environments"),
+           "openspiel/test_agent_updates.py::test_a_reward_that_is_posted_and_shown_counts_once"),
     Mutant("agent: returns not shifted", "pohp_neurd/openspiel/agent.py",
            "return_=padded((returns - shift) / self._scale),",
            "return_=padded(returns / self._scale),",
