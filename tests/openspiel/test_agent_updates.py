@@ -71,13 +71,12 @@ def shown(step_type, rewards):
     return rl_environment.TimeStep(observations, rewards, discounts, step_type)
 
 
-@pytest.mark.parametrize("posted", [False, True])
-def test_a_reward_that_is_posted_and_shown_counts_once(posted):
+def test_a_reward_that_is_posted_and_shown_counts_once():
     """Rewards −1 and −2 after two choices: returns −3 and −2, however they come to be known."""
     kind = rl_environment.StepType
     steps = [shown(kind.FIRST, None), shown(kind.MID, [-1.0]), shown(kind.LAST, [-2.0])]
     values = []
-    for told in (False, posted):
+    for told in (False, True):
         agent = openspiel.NeuRDCIX(
             0,
             1,
