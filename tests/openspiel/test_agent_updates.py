@@ -98,3 +98,14 @@ def test_a_reward_that_is_posted_and_shown_counts_once():
         values.append(float(min(agent.get_weights(), key=np.ndim)))
     assert values[0] < 0
     assert values[1] == pytest.approx(values[0], rel=1e-6)
+
+
+def test_a_table_knows_nothing_of_a_state_that_it_never_met():
+    """One row, taken by the state that was met: any other state is uniform still."""
+    agent = openspiel.NeuRDCIX(0, 1, 2, network="table", max_states=1, batch_size=1)
+    kind = rl_environment.StepType
+    agent.step(shown(kind.FIRST, None))
+    agent.step(shown(kind.LAST, [-2.0]))
+    met, other = agent.probabilities([[0.0], [1.0]], np.ones((2, 2), bool))
+    assert abs(met[0] - 0.5) > 0.01
+    np.testing.assert_allclose(other, 0.5)
