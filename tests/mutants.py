@@ -516,10 +516,7 @@ def _pytest(folder: str, output: str, names: list[str]) -> None:
     with open(output, "w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-        code = pytest.main(["-q", "-p", "no:cacheprovider", *names])
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(int(code))
+    sys.exit(int(pytest.main(["-q", "-p", "no:cacheprovider", *names])))
 
 
 class Run(NamedTuple):
