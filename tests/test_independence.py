@@ -601,7 +601,8 @@ def test_noise_of_rounds_runs_and_keys():
         for round_ in (0, 1):
             numbers = noise.uniforms(jax.random.key(seed), round_, 2, 1_024)
             rows = [*numbers.action.high, *numbers.action.low, *numbers.problem]
-            found |= {f"row {row} of round {round_} of key {seed}": np.asarray(rows[row]) for row in range(4)}
+            names = [f"row {row} of round {round_} of key {seed}" for row in range(4)]
+            found |= {name: np.asarray(row, float) for name, row in zip(names, rows, strict=True)}
     independence.check_all(found)
     for name, draws in found.items():
         independence.check_stream(draws, name)
