@@ -12,7 +12,7 @@ help:
 	@echo "make test       run the test suite: what make check runs of it, and the thorough tests"
 	@echo "make test-slow  run the learning curves and long statistics"
 	@echo "make check      format, lint, types, import layers, and the tests that are quick (under five minutes)"
-	@echo "make mutants    change the code in a hundred places, one by one, and see which tests notice (an hour)"
+	@echo "make mutants    change the code in a hundred places, one by one, and see which tests notice"
 	@echo "make bench      print every headline ratio, measured now"
 
 install: $(STAMP)

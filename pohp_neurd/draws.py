@@ -63,6 +63,12 @@ def thresholds(probabilities: Float[types.ArrayLike, "..."], axis: int = -1) -> 
     return jax.tree.map(lambda new, old: jnp.where(after, new, old), filled, summed)
 
 
+def choose(probabilities: Float[types.ArrayLike, "... A"], uniform: Fixed) -> Int[Array, "..."]:
+    """The outcome that each uniform number picks; never one of probability zero."""
+    number = jax.tree.map(lambda half: half[..., None], uniform)
+    return jnp.sum(reached(thresholds(probabilities), number), axis=-1).astype(jnp.int32)
+
+
 def reached(thresholds: Fixed, uniform: Fixed) -> Bool[Array, "..."]:
     """Whether a uniform number has reached a threshold."""
     equal = thresholds.high == uniform.high

@@ -88,8 +88,7 @@ def sample(probabilities: types.Probabilities, *, key: types.Key) -> Int[Array, 
 
     By the inverse of the cumulative distribution: one uniform number whatever the number of actions.
     """
-    passed = draws.reached(draws.thresholds(probabilities), draws.uniform(key))
-    return jnp.sum(passed).astype(jnp.int32)
+    return draws.choose(probabilities, draws.uniform(key))
 
 
 def entropy(logits: types.Logits, legal: types.Mask) -> Float[Array, ""]:

@@ -24,4 +24,7 @@ for exploration in 0 0.1 1; do
 done
 for value in nash_conv nash_conv_average; do
   $S --input=${G}_results.csv --by=game,learner,exploration,exploration_decay --value=$value --output=${G}_$value.csv
+  $S --input=${G}_0_results.csv --by=game,learner,exploration --value=$value --output=${G}_0_$value.csv
+  $S --input=results/self_play/own_settings_results.csv --by=learner,exploration,step_size,magnet_strength --value=$value \
+    --output=results/self_play/own_settings_$value.csv
 done

@@ -55,6 +55,11 @@ class Config:
         for name in ("batch_size", "episodes", "reports"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
+        if self.batch_size > self.episodes:
+            raise ValueError(
+                f"batch_size must be at most the {self.episodes} episodes, or nothing is learnt, but is "
+                f"{self.batch_size}."
+            )
         if self.checkpoint_dir:
             run_folder.check_writable(self.checkpoint_dir)
 

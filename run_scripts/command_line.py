@@ -159,7 +159,7 @@ def told(main: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
             _end(str(stop), stop.exit_code)
         except KeyboardInterrupt:
             _end("Interrupted.", 130)
-        except checks.Diverged as error:
+        except FloatingPointError as error:  # divergence, whoever tells of it
             _end(str(error), 1)
         except OSError as error:
             known = error.filename and error.strerror

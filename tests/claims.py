@@ -12,6 +12,7 @@ from pohp_neurd.experiment import table
 def readme():
     """Of README.md, "What we found"."""
     leduc = _explorations("self_play/exploration_nash_conv_average.csv", game="leduc_poker")
+    own = _own_settings("nash_conv_average")
     bias = {exploration: _jumps("self_play", "none", exploration)["mean"] for exploration in (0, 0.03)}
     swaps = _explorations("non_stationary/swapping_catch_total_reward.csv")
     dropped = _explorations("paper/catch_dropped/against_1.csv")
@@ -22,7 +23,8 @@ def readme():
         f"SPG {number(spg['mean'])})",
         f"{leduc[0]['mean']:.3f} at η = 0, {leduc[0.01]['mean']:.3f} at 0.01, {leduc[0.1]['mean']:.3f} "
         "at 0.1",
-        f"{leduc[1]['mean']:.3f} at 1 (means of 20 seeds",
+        f"{leduc[1]['mean']:.3f} at 1 (means of 20 seeds; at settings of their own the ends come nearer: "
+        f"{own[0]['mean']:.3f} at η = 0, {own[1]['mean']:.3f} at 1, {own['']['mean']:.3f} in SPG)",
         f"rock-paper-scissors whose bias jumps ({bias[0]:.2f} to {bias[0.03]:.2f})",
         f"catch whose actions swap ({number(swaps[0]['mean'])} to {number(swaps[1]['mean'])})",
     ]
@@ -30,7 +32,22 @@ def readme():
 
 def findings():
     """Of docs/findings.md, every interval that does not stand in one of its tables of results."""
-    return [*_learning_rates(), *_explorations_in_the_paper(), *_jumping_bias(), *_swapping_catch()]
+    return [
+        *_learning_rates(),
+        *_explorations_in_the_paper(),
+        *_ends_at_their_own_settings(),
+        *_jumping_bias(),
+        *_swapping_catch(),
+    ]
+
+
+def _ends_at_their_own_settings():
+    current, average = _own_settings("nash_conv"), _own_settings("nash_conv_average")
+    return [
+        f"SPG has {_mean(current[''], 3)} (current) and {_mean(average[''], 3)} (average), NeuRD-CIX(1) "
+        f"{_mean(current[1], 3)} and {_mean(average[1], 3)};",
+        f"NeuRD-CIX(0) has {_mean(current[0], 3)} and {_mean(average[0], 3)} (5 fresh seeds each)",
+    ]
 
 
 def _learning_rates():
@@ -114,6 +131,12 @@ def _one(file, **conditions):
     """The one row of a recorded summary that fits."""
     (row,) = table.select(table.read(RESULTS / file), conditions)
     return row
+
+
+def _own_settings(value):
+    """The ends of the interpolation at settings of their own; SPG has no exploration."""
+    rows = table.read(RESULTS / "self_play" / f"own_settings_{value}.csv")
+    return {row["exploration"]: row for row in rows}
 
 
 def _rates(environment, file="learning_rates"):

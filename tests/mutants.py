@@ -59,9 +59,9 @@ MUTANTS = (
            "times = life.agent.time + jnp.arange(num_steps, dtype=jnp.int32)",
            "times = life.agent.time + jnp.arange(num_steps, dtype=jnp.int32) // 2",
            "test_independence.py::test_a_life_draws_everything_from_a_key_of_its_own"),
-    Mutant("agent: a mean over decisions", "pohp_neurd/openspiel/agent.py",
-           "weight=padded(np.full(count, 1.0 / episodes)),",
+    Mutant("agent: a mean over episodes", "pohp_neurd/openspiel/agent.py",
            "weight=padded(np.full(count, 1.0 / count)),",
+           "weight=padded(np.full(count, 1.0 / self._settings.batch_size)),",
            "openspiel/test_agent_updates.py openspiel/test_agent.py"),
     Mutant("agent: the same block of numbers again", "pohp_neurd/openspiel/uniforms.py",
            "numbers = generator(self.seed, self.role, self.seat, block).random(_BLOCK)",
@@ -72,8 +72,8 @@ MUTANTS = (
            "key=jax.random.fold_in(state.key, 0),",
            "test_independence.py::test_live_play_of_two_updates_and_two_seeds"),
     Mutant("live: a step not folded into the key", "pohp_neurd/openspiel/players.py",
-           "keys = jax.random.split(jax.random.fold_in(key, step), count)",
-           "keys = jax.random.split(key, count)",
+           "draws.uniform(jax.random.fold_in(key, step), (count,))",
+           "draws.uniform(key, (count,))",
            "test_independence.py::test_live_play_of_two_updates_and_two_seeds"),
     Mutant("bound: without the responders' variance", "pohp_neurd/openspiel/matches.py",
            "squares += squared",
@@ -116,13 +116,13 @@ MUTANTS = (
            "0 if seat is None else seat + 1",
            "0",
            "test_independence.py::test_agents_and_bots_of_one_seed_at_all_seats_and_in_all_roles"),
-    Mutant("bandit: the problem draws the arm's number", "pohp_neurd/bandit/simulation.py",
-           "utilities = problem.utilities(runs.daimon, probabilities, uniforms[1:])",
-           "utilities = problem.utilities(runs.daimon, probabilities, uniforms[:-1])",
+    Mutant("bandit: the problem draws the arm's number", "pohp_neurd/bandit/noise.py",
+           "return Numbers(draws.Fixed(*(half.astype(jnp.int32) for half in halves)), _real(bits[1:]))",
+           "return Numbers(draws.Fixed(*(half.astype(jnp.int32) for half in halves)), _real(bits[:-1]))",
            "test_independence.py::test_arms_and_utilities_over_rounds_and_runs"),
     Mutant("bandit: rounds in pairs", "pohp_neurd/bandit/simulation.py",
-           "uniforms = noise.uniforms(key, count, 1 + problem.num_uniforms, num_runs)",
-           "uniforms = noise.uniforms(key, count // 2, 1 + problem.num_uniforms, num_runs)",
+           "noise.uniforms(key, count, problem.num_uniforms, num_runs)",
+           "noise.uniforms(key, count // 2, problem.num_uniforms, num_runs)",
            "test_independence.py::test_arms_and_utilities_over_rounds_and_runs"),
     Mutant("summary: both sides of a difference drawn alike", "pohp_neurd/experiment/summary.py",
            "drawn.append(_resampled(strata, resamples, generator))",
@@ -383,21 +383,20 @@ MUTANTS = (
     Mutant("Hedge's spread without the square", "pohp_neurd/bandit/guarantees.py",
            "spread = max_return**2 * num_arms / 2 * np.cumsum(steps)",
            "spread = max_return * num_arms / 2 * np.cumsum(steps)",
-           "bandit/test_regret.py"),
+           "bandit/test_guarantees.py"),
     Mutant("regret matching's surprise without the square", "pohp_neurd/bandit/guarantees.py",
            "surprise = log_term / (2 * np.minimum.accumulate(explorations) ** 2)",
            "surprise = log_term / (2 * np.minimum.accumulate(explorations))",
-           "bandit/test_regret.py"),
+           "bandit/test_guarantees.py"),
     # OpenSpiel.
     Mutant("agent: discounts forgotten", "pohp_neurd/openspiel/episode.py",
            "self.reward += self.continuation * reward",
            "self.reward += reward",
-           "openspiel/test_agent.py::test_discounts_count_for_what_comes_after"),
+           "openspiel/test_episode.py"),
     Mutant("agent: posted rewards counted twice", "pohp_neurd/openspiel/experience.py",
            "reward = 0.0 if posted else float(rewards[seat])",
            "reward = float(rewards[seat])",
-           "openspiel/test_agent.py::test_vectors_of_environments_that_restart_by_themselves "
-           "openspiel/test_agent.py::test_two_agents_in_a_vector_of_environments"),
+           "openspiel/test_agent_updates.py::test_a_reward_that_is_posted_and_shown_counts_once"),
     Mutant("agent: returns not shifted", "pohp_neurd/openspiel/agent.py",
            "return_=padded((returns - shift) / self._scale),",
            "return_=padded(returns / self._scale),",
@@ -415,7 +414,7 @@ MUTANTS = (
     Mutant("agent: a state never met has the last row's policy", "pohp_neurd/openspiel/host_model.py",
            "logits = np.where(met[..., None], parameters.logits[rows], 0.0)",
            "logits = parameters.logits[rows]",
-           "openspiel/test_agent.py openspiel/test_agent_policy.py"),
+           "openspiel/test_agent_updates.py::test_a_table_knows_nothing_of_a_state_that_it_never_met"),
     Mutant("policies: rows that nearly sum to 1", "pohp_neurd/openspiel/policies.py",
            "return array / array.sum(axis=-1, keepdims=True)",
            "return array",
@@ -427,7 +426,7 @@ MUTANTS = (
     Mutant("compile: rewards on the way add up twice", "pohp_neurd/openspiel/compile.py",
            "rows.rewards.extend([now - before for now, before in zip(total, earned, strict=True)])",
            "rows.rewards.extend([now - 0.0 * before for now, before in zip(total, earned, strict=True)])",
-           "openspiel/test_compile.py::test_intermediate_rewards_are_where_they_are_earned"),
+           "openspiel/test_compiled_rewards.py"),
     Mutant("live: rewards of the decision before", "pohp_neurd/openspiel/states.py",
            "after = np.where(last, total, np.roll(all_.earned, -1))",
            "after = np.where(last, total, all_.earned)",
@@ -517,10 +516,7 @@ def _pytest(folder: str, output: str, names: list[str]) -> None:
     with open(output, "w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-        code = pytest.main(["-q", "-p", "no:cacheprovider", *names])
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(int(code))
+    sys.exit(int(pytest.main(["-q", "-p", "no:cacheprovider", *names])))
 
 
 class Run(NamedTuple):
@@ -623,11 +619,10 @@ def markdown(rows: list[dict[str, str]]) -> str:
     accepted = {mutant.name: mutant.accepted for mutant in MUTANTS}
     lines = ["| change | in | caught by |", "|---|---|---|"]
     for row in rows:
-        by = (
-            f"`{row['by'].removeprefix('tests/')}`"
-            if row["verdict"] == CAUGHT
-            else f"**{row['verdict']}** {row['by']}{accepted[row['mutant']]}"
-        )
+        if row["verdict"] == CAUGHT:
+            by = f"`{row['by'].removeprefix('tests/').partition('[')[0]}`"
+        else:
+            by = f"**{row['verdict']}**: {row['by'] or accepted[row['mutant']]}"
         lines.append(f"| {row['mutant']} | `{row['file'].removeprefix('pohp_neurd/')}` | {by} |")
     return "\n".join(lines)
 

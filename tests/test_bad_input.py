@@ -177,6 +177,7 @@ FLAGS = [
     ("agent_loop", ["--learner=spg", "--exploration=0.3"], "exploration is for learner=neurd_cix"),
     ("agent_loop", ["--network=cnn"], "network must be one of mlp, table, but is 'cnn'."),
     ("agent_loop", ["--episodes=0"], "episodes must be at least 1, but is 0."),
+    ("agent_loop", ["--episodes=10"], "batch_size must be at most the 10 episodes"),
     ("study_catch", [], "run must be given"),
     ("study_catch", ["--run=/nowhere"], "/nowhere is not the folder of a run."),
     ("study_changing_game", ["--jump_every=30"], "jump_every must be a multiple of 20, but is 30."),
@@ -465,6 +466,8 @@ FUNCTIONS = {
     "host.train, exploration": lambda: host.train(
         Rewarding(), OPTIONS, 1, learning_rate=0.1, exploration=2.0
     ),
+    "host.train, steps": lambda: host.train(Rewarding(), online.Options(), 0, learning_rate=0.1),
+    "host.train, rate": lambda: host.train(Rewarding(), online.Options(), 1, learning_rate=-1.0),
     "host.train, rewards": lambda: Rewarding().step(0),
     "learners.rule": lambda: learners.rule("ppo", 0.0),
     "learners.neurd_cix": lambda: learners.neurd_cix(1.5),

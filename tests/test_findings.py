@@ -83,4 +83,8 @@ def test_summaries_are_made_again_by_their_commands(tmp_path):
 
 def _is_summary(path):
     """What summaries.sh writes; the others are written by the script that ran the runs."""
-    return bool(re.match(r"against_|swapping_catch_(against|total|losses)|exploration_nash_conv", path.name))
+    return bool(
+        re.match(
+            r"against_|swapping_catch_(against|total|losses)|(exploration|own_settings)_nash_conv", path.name
+        )
+    )

@@ -595,12 +595,14 @@ def test_arms_and_utilities_over_rounds_and_runs():
 
 
 def test_noise_of_rounds_runs_and_keys():
-    """1,024 numbers each, of two rounds, two rows and two keys."""
+    """1,024 numbers each, of two rounds and two keys: both halves of the action's, two for the problem."""
     found = {}
     for seed in (0, 1):
         for round_ in (0, 1):
-            rows = np.asarray(noise.uniforms(jax.random.key(seed), round_, 2, 1_024))
-            found |= {f"row {row} of round {round_} of key {seed}": rows[row] for row in range(2)}
+            numbers = noise.uniforms(jax.random.key(seed), round_, 2, 1_024)
+            rows = [*numbers.action.high, *numbers.action.low, *numbers.problem]
+            names = [f"row {row} of round {round_} of key {seed}" for row in range(4)]
+            found |= {name: np.asarray(row, float) for name, row in zip(names, rows, strict=True)}
     independence.check_all(found)
     for name, draws in found.items():
         independence.check_stream(draws, name)

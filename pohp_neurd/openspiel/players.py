@@ -14,7 +14,7 @@ import pyspiel
 from jaxtyping import Float, Int
 from open_spiel.python import policy as openspiel_policy
 
-from pohp_neurd import policy, types
+from pohp_neurd import draws, policy, types
 from pohp_neurd.openspiel import live_game
 
 
@@ -63,8 +63,7 @@ def choose(
         values.append(jnp.zeros(count) if output.value is None else output.value)
     rows = jnp.arange(count)
     chances = jax.vmap(policy.probabilities)(jnp.stack(logits)[owner, rows], legal)
-    keys = jax.random.split(jax.random.fold_in(key, step), count)
-    actions = jax.vmap(lambda row, one: policy.sample(row, key=one))(chances, keys)
+    actions = draws.choose(chances, draws.uniform(jax.random.fold_in(key, step), (count,)))
     return actions, chances[rows, actions], jnp.stack(values)[owner, rows]
 
 

@@ -236,8 +236,12 @@ def _chance(rng: np.random.Generator) -> Callable[[Any], int]:
     def settle(state: Any) -> int:
         seat = state.current_player()
         while seat == pyspiel.PlayerId.CHANCE:
-            outcomes, chances = zip(*state.chance_outcomes(), strict=True)
-            state.apply_action(outcomes[playing.draw(chances, rng.random())])
+            uniform = rng.random()
+            for outcome, probability in state.chance_outcomes():  # noqa: B007 (used after it)
+                uniform -= probability
+                if uniform < 0:
+                    break
+            state.apply_action(outcome)
             seat = state.current_player()
         return seat
 

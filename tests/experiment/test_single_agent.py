@@ -9,7 +9,7 @@ import signal
 import numpy as np
 import pytest
 
-from pohp_neurd import checkpoint, checks
+from pohp_neurd import checkpoint, checks, lifetimes
 from pohp_neurd.experiment import interruption, lanes, single_agent
 
 CONFIG = single_agent.Config(
@@ -206,3 +206,15 @@ def test_rows_and_checkpoints_of_another_run_are_refused(finished, tmp_path):
             shutil.copy(tmp_path / "other" / part, place / part)
         with pytest.raises(ValueError, match=sentence):
             single_agent.run(CONFIG, place, resume=True)
+
+
+def test_a_frozen_optimizer_is_a_divergence():
+    """All that the run said is finite; its optimizer, in the third of four runs, is not."""
+    numbers = np.zeros(len(CONFIG.settings()))
+    diverged = np.arange(len(numbers)) == 2
+    totals = lifetimes.Totals(numbers, numbers.astype(int), numbers, numbers, diverged)
+    rate, exploration, seed = CONFIG.settings()[2]
+    found = f"seed {seed} at learning rate {rate:g} and exploration {exploration:g}"
+    with pytest.raises(checks.Diverged, match=f"{found} .* the checkpoint of step 40 is good"):
+        single_agent._check_finite(CONFIG, totals, 1, [20, 40])
+    single_agent._check_finite(CONFIG, totals._replace(diverged=diverged & False), 1, [20, 40])

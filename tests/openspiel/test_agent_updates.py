@@ -48,11 +48,11 @@ def test_the_critic_moves_at_its_own_rate(pi_learning_rate):
     assert value == pytest.approx(0.25 * rewards[0], rel=1e-5)
 
 
-def test_decisions_of_an_episode_add_up():
-    """Two decisions of returns G₀ and G₁: the batch is a mean over episodes, not over decisions."""
+def test_an_update_is_a_mean_over_decisions():
+    """Two decisions of returns G₀ and G₁: a longer episode makes no larger step."""
     _, value, rewards = after_one_update(TWICE, pi_learning_rate=0.5, critic_learning_rate=0.25)
     returns = np.array([rewards.sum(), rewards[1]])
-    assert value == pytest.approx(0.25 * returns.sum(), rel=1e-5)
+    assert value == pytest.approx(0.25 * returns.mean(), rel=1e-5)
 
 
 def test_entropy_is_sought():
@@ -62,3 +62,50 @@ def test_entropy_is_sought():
     without, *_ = after_one_update("matrix_pd", **keywords)
     first = np.array(FIRST_LOGITS)
     np.testing.assert_allclose(with_cost - without, 0.5 * 0.3 * (first.mean() - first), rtol=1e-4)
+
+
+def shown(step_type, rewards):
+    """A time step of a game of one player, at its turn."""
+    observations = {"info_state": [[0.0]], "legal_actions": [[0, 1]], "current_player": 0}
+    discounts = None if rewards is None else [1.0]
+    return rl_environment.TimeStep(observations, rewards, discounts, step_type)
+
+
+def test_a_reward_that_is_posted_and_shown_counts_once():
+    """Rewards −1 and −2 after two choices: returns −3 and −2, however they come to be known."""
+    kind = rl_environment.StepType
+    steps = [shown(kind.FIRST, None), shown(kind.MID, [-1.0]), shown(kind.LAST, [-2.0])]
+    values = []
+    for told in (False, True):
+        agent = openspiel.NeuRDCIX(
+            0,
+            1,
+            2,
+            network=everywhere_the_same(),
+            batch_size=1,
+            optimizer="sgd",
+            pi_learning_rate=0.5,
+            critic_learning_rate=0.25,
+            magnet_strength=0.0,
+            return_scale=1.0,
+        )
+        for number, step in enumerate(steps):
+            if told and number == 2:
+                break  # the end has been posted, and what is shown next is another episode's
+            agent.step([step])
+            if told:
+                agent.post_step([steps[number + 1].rewards[0]], [number == 1])
+        values.append(float(min(agent.get_weights(), key=np.ndim)))
+    assert values[0] < 0
+    assert values[1] == pytest.approx(values[0], rel=1e-6)
+
+
+def test_a_table_knows_nothing_of_a_state_that_it_never_met():
+    """One row, taken by the state that was met: any other state is uniform still."""
+    agent = openspiel.NeuRDCIX(0, 1, 2, network="table", max_states=1, batch_size=1)
+    kind = rl_environment.StepType
+    agent.step(shown(kind.FIRST, None))
+    agent.step(shown(kind.LAST, [-2.0]))
+    met, other = agent.probabilities([[0.0], [1.0]], np.ones((2, 2), bool))
+    assert abs(met[0] - 0.5) > 0.01
+    np.testing.assert_allclose(other, 0.5)

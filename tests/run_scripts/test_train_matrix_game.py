@@ -53,3 +53,12 @@ def test_bad_flags(script, given, sentence, tmp_path, capsys):
     assert stop.value.code == 2
     assert capsys.readouterr().err.strip() == sentence
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.thorough
+def test_divergence_ends_with_a_sentence_and_exit_code_1(script, tmp_path, capsys):
+    flags = {"episodes": 6_400, "step_size": 1e38, "output_dir": str(tmp_path / "run")}
+    with flagsaver.flagsaver(**flags), pytest.raises(SystemExit) as stop:
+        script.main([])
+    assert stop.value.code == 1
+    assert "Training diverged: a logit was not finite after" in capsys.readouterr().err
