@@ -64,7 +64,8 @@ class MemoryPolicy(openspiel_policy.Policy):
         """The probability of every legal action."""
         player = int(state.current_player() if player_id is None else player_id)
         state = compiling.in_turns(self.game, state, player)
-        row = self._origin.row(state, player)
+        # OpenSpiel's observers end the process at a state of another game.
+        row = self._origin.row(state, player) if str(state.get_game()) == str(self.game) else None
         if row is None:
             raise _unknown(self.game, state, player)
         return {action: float(self._table[row, action]) for action in state.legal_actions(player)}
