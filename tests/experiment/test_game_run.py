@@ -269,10 +269,11 @@ def test_a_closed_terminal_saves_as_sigterm_does(whole, tmp_path, monkeypatch):
 def begun(folder, *command, **streams):
     """A long run of its own, once it is under way in `folder`."""
     script = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
-    flags = ["--game=kuhn_poker", "--episodes=1e12", "--batch_size=64", f"--output_dir={folder}"]
+    flags = ["--game=kuhn_poker", "--episodes=1e11", "--batch_size=64", f"--output_dir={folder}"]
     work = subprocess.Popen([*command, sys.executable, str(script), *flags, "--eval_every=6400"], **streams)
     deadline = time.monotonic() + 200
     while not (folder / "metrics.csv").exists():
+        assert work.poll() is None, "it has ended"
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return work
@@ -296,7 +297,7 @@ def test_a_terminal_that_is_really_closed(tmp_path):
 def test_a_run_at_work_is_left_alone_until_it_is_dead(tmp_path):
     folder = tmp_path / "run"
     work = begun(folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    config = game_config.Config(game="kuhn_poker", episodes=10**12, batch_size=64, eval_every=6400)
+    config = game_config.Config(game="kuhn_poker", episodes=10**11, batch_size=64, eval_every=6400)
     try:
         for how in ({"resume": True}, {"overwrite": True}):
             with pytest.raises(

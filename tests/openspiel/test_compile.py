@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pyspiel
 import pytest
-from pohp_neurd.games import openspiel_games
 
 from pohp_neurd import agent_state, exact, openspiel, process
 from pohp_neurd import tree as trees
@@ -233,12 +232,10 @@ def test_only_the_path_is_kept_of_a_walk(monkeypatch):
     """States are made when they are visited: siblings of a long path would fill the memory (crazyhouse)."""
     made = []
     monkeypatch.setattr(compiling, "_playouts_above", lambda *_: 0)
-    play = openspiel_games.CatchState._apply_action
-    monkeypatch.setattr(
-        openspiel_games.CatchState,
-        "_apply_action",
-        lambda state, move: (made.append(move), play(state, move)),
-    )
+    # The class of the registered game: doctests may have loaded its module once more, under another name.
+    kind = type(openspiel.load_game("python_pohp_catch").new_initial_state())
+    play = kind._apply_action
+    monkeypatch.setattr(kind, "_apply_action", lambda state, move: (made.append(move), play(state, move)))
     with pytest.raises(ValueError, match="stopped after 50"):
         openspiel.compile_game("python_pohp_catch", max_histories=50)
     assert len(made) == 49
