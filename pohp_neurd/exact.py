@@ -104,7 +104,12 @@ def responses(
     All cores are used unless `num_threads` says how many. A responder that can come to more than
     `max_information_states` is refused as soon as that is known.
     """
-    from pohp_neurd import responder  # numba takes a second to load, and trees do not need it
+    try:
+        from pohp_neurd import responder  # numba takes a second to load, and trees do not need it
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"best responses on graphs need {error.name}: pip install pohp_neurd[large]."
+        ) from None
 
     table = _checked(world, policy)
     found = []

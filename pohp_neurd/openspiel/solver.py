@@ -26,8 +26,8 @@ _falling = learners.decaying(1.0, power=0.5, start=1000.0)
 _SUITED = {
     ("tree", "expected"): _Suited(0.0, 0.4, 0.01, 0.0004),
     ("tree", "sampled"): _Suited(0.05, _falling, 0.01, 0.0004, 16),
-    ("graph", "expected"): _Suited(0.0, 1.0, 0.03, 0.002),
-    ("graph", "sampled"): _Suited(0.05, _falling, 0.03, 0.002, 4096),
+    ("graph", "expected"): _Suited(0.0, 1.0, 0.02, 0.002),
+    ("graph", "sampled"): _Suited(0.05, _falling, 0.02, 0.002, 4096),
 }
 
 

@@ -214,3 +214,25 @@ def test_edges_lead_one_level_down():
     assert np.all(world.level[world.child[going_on]] == world.level[world.source[going_on]] + 1)
     for start, stop in itertools.pairwise(world.first_edge.tolist()):
         assert np.all(np.diff(world.action[start:stop]) > 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "nodes", "agent_states", "information_states", "exploitability"),
+    [
+        ("phantom_ttt", 284_627, 12_389, 5_990_669, 0.788732),
+        ("phantom_ttt(gameversion=abrupt)", 312_781, 20_687, 23_310_269, 0.619334),
+        ("dark_hex(board_size=3,gameversion=cdh)", 283_859, 12_556, 6_072_917, 0.916402),
+        ("dark_hex(board_size=3,gameversion=adh)", 333_651, 22_197, 27_325_277, 0.762605),
+    ],
+)
+def test_games_of_billions_of_histories(name, nodes, agent_states, information_states, exploitability):
+    """Information states as published; the uniform policy of the first and third as published, too."""
+    world = openspiel.compile_game(name, agent_state="observation")
+    assert (world.num_nodes, world.num_agent_states) == (nodes, agent_states)
+    assert graph.recall(world) == graph.Recall(perfect=False, timed=True, absent_minded=False)
+    uniform = exact.uniform(world)
+    found = exact.responses(world, uniform)
+    assert sum(response.information_states for response in found) == information_states
+    gains = sum(response.value for response in found) - exact.expected_returns(world, uniform).sum()
+    assert gains / 2 == pytest.approx(exploitability, abs=5e-7)
