@@ -3,9 +3,9 @@
     python benchmarks/large_games.py                                    the four 3x3 games
     python benchmarks/large_games.py "phantom_ttt(gameversion=abrupt)"  one game
 
-Seconds of judging and training are CPU seconds of one thread. The published number of information states, which a
-responder with perfect recall must visit, is printed beside ours. Exploitability is NashConv / 2; training is
-`NeuRDCIXSolver(graph)` with its defaults.
+Seconds of judging and training are CPU seconds of one thread. The published number of information states,
+which a responder with perfect recall must visit, is printed beside ours. Exploitability is NashConv / 2;
+training is `NeuRDCIXSolver(graph)` with its defaults.
 """
 
 import os
