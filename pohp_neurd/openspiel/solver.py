@@ -18,16 +18,18 @@ class _Suited(NamedTuple):
     exploration: float
     step_size: Any
     magnet_strength: float
-    magnet_speed: float
+    magnet_speed: Any
     batch_size: int = 1
 
 
 _falling = learners.decaying(1.0, power=0.5, start=1000.0)
+_settling = learners.decaying(0.005, power=1.0, start=500.0)
 _SUITED = {
     ("tree", "expected"): _Suited(0.0, 0.4, 0.01, 0.0004),
     ("tree", "sampled"): _Suited(0.05, _falling, 0.01, 0.0004, 16),
-    ("graph", "expected"): _Suited(0.0, 1.0, 0.02, 0.002),
-    ("graph", "sampled"): _Suited(0.05, _falling, 0.02, 0.002, 4096),
+    # Agents that forget: a magnet that goes on moving leads away again, so that this one comes to rest.
+    ("graph", "expected"): _Suited(0.0, 1.0, 0.03, _settling),
+    ("graph", "sampled"): _Suited(0.05, _falling, 0.03, _settling, 4096),
 }
 
 
