@@ -13,7 +13,6 @@ help:
 	@echo "make test-slow  run the learning curves and long statistics"
 	@echo "make check      format, lint, types, import layers, and the tests that are quick (under five minutes)"
 	@echo "make mutants    change the code in a hundred places, one by one, and see which tests notice"
-	@echo "make mutants    98 one-line changes of the code: which test notices? (a quarter of an hour)"
 	@echo "make bench      print every headline ratio, measured now (benchmarks/agent_games.py, an hour, by itself)"
 
 install: $(STAMP)
