@@ -60,11 +60,9 @@ def environment(name: str) -> rl_environment.Environment | None:
     if kind.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
         return None
     try:
-        if kind.provides_information_state_tensor:
-            game.information_state_tensor_shape()
+        if kind.provides_information_state_tensor and game.information_state_tensor_size():
             return rl_environment.Environment(game)
-        if kind.provides_observation_tensor:
-            game.observation_tensor_shape()
+        if kind.provides_observation_tensor and game.observation_tensor_size():
             return rl_environment.Environment(
                 game, observation_type=rl_environment.ObservationType.OBSERVATION
             )

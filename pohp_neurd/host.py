@@ -137,7 +137,7 @@ def train(
     Raises `checks.Diverged` if its parameters or its optimizer leave the finite numbers.
     """
     checks.count("num_steps", num_steps)
-    checks.positive("learning_rate", learning_rate)
+    checks.non_negative("learning_rate", learning_rate)
     checks.in_unit_interval("exploration", exploration)
     model = neural.network(environment.observation_size, environment.num_actions, torso=torso, critic=True)
     body = actor_critic.dense(

@@ -12,7 +12,7 @@ import pyspiel
 import tqdm
 
 from pohp_neurd import agent_state as agent_states
-from pohp_neurd import graph, tree, tree_builder
+from pohp_neurd import checks, graph, tree, tree_builder
 from pohp_neurd.openspiel import graph_builder
 
 MAX_HISTORIES = 5_000_000
@@ -86,10 +86,8 @@ def compile_game(
     Returns:
       A `Tree`, or a `Graph` where `agent_state` is given.
     """
-    if max_histories < 1 or max_nodes < 1:
-        raise ValueError(
-            f"max_histories and max_nodes must be at least 1, but are {max_histories} and {max_nodes}."
-        )
+    checks.count("max_histories", max_histories)
+    checks.count("max_nodes", max_nodes)
     game = load_game(game)
     kind = game.get_type()
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
