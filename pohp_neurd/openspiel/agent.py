@@ -54,6 +54,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
       common_mode: "dropped" centres the update's direction over legal actions, "paper" does not.
       max_return: the largest return there can be. Returns are shifted by it so that none is positive; by
         default by the largest seen so far. With a value baseline the shift cancels.
+      return_centre: the critic tells how far returns are from this; by default from the first batch's mean.
       return_scale: returns are divided by this, so that the other settings mean the same in every game; by
         default by the largest magnitude seen so far.
       input_scale: information states are divided by this for a network; by default so that the longest seen
@@ -89,6 +90,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         threshold: float | None = None,
         common_mode: str = "dropped",
         max_return: float | None = None,
+        return_centre: float | None = None,
         return_scale: float | None = None,
         input_scale: float | None = None,
         max_global_gradient_norm: float | None = None,
@@ -119,6 +121,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._rows: dict[bytes, int] = {}
         self._copies = 0
         self._largest = -math.inf
+        self._centre = 0.0 if return_centre is None else return_centre
         self._scale = 1.0 if return_scale is None else return_scale
         self._input_scale = 1.0 if input_scale is None else input_scale
         self._loss: float | None = None
@@ -336,8 +339,11 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         if self._settings.return_scale is None:
             so_far = self._scale if self._state.updates > 0 else 0.0
             self._scale = max(so_far, float(np.abs(returns).max())) or 1.0
-        if not self._program.uses_value:
-            values = np.full(count, shift)  # so that nothing but the shift is subtracted
+        # A critic that began below all returns would make every choice look good, and CIX would then hold on
+        # to whatever comes first.
+        if self._state.updates == 0 and self._settings.return_centre is None:
+            self._centre = float(returns.mean())
+        values = values + self._centre if self._program.uses_value else np.full(count, shift)
         loss = float(0.5 * np.mean((returns - values) ** 2))
 
         def padded(array: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
@@ -354,7 +360,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             baseline=padded((values - shift) / self._scale),
             # A mean over decisions, so that the step does not grow with the length of episodes.
             weight=padded(np.full(count, 1.0 / count)),
-            target=padded(returns / self._scale),
+            target=padded((returns - self._centre) / self._scale),
         )
         return decisions, loss
 
@@ -408,7 +414,8 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             return jnp.asarray(leaf + np.asarray(sigma * random.standard_normal(leaf.shape), leaf.dtype))
 
         copied._rows = dict(self._rows)
-        copied._largest, copied._scale, copied._input_scale = self._largest, self._scale, self._input_scale
+        copied._largest, copied._centre = self._largest, self._centre
+        copied._scale, copied._input_scale = self._scale, self._input_scale
         copied._adopt(self._program.init(jax.tree.map(noisy, self._host)))
         return copied
 
@@ -461,7 +468,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             "rows": rows.reshape(-1, self._settings.info_state_size),
             "seed": uniforms.to_words(self._random.seed),
             "counters": np.array(counters, np.int64),
-            "largest": np.array([self._largest, self._scale, self._input_scale]),
+            "largest": np.array([self._largest, self._centre, self._scale, self._input_scale]),
             "loss": np.array(math.nan if self._loss is None else self._loss),
         }
 
@@ -491,7 +498,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, self.player_id, count)
         # How many evaluations there were is not kept. By the count, what is drawn now repeats none of them.
         self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, self.player_id, count)
-        self._largest, self._scale, self._input_scale = saved["largest"].tolist()
+        self._largest, self._centre, self._scale, self._input_scale = saved["largest"].tolist()
         loss = float(saved["loss"])
         self._loss = None if math.isnan(loss) else loss
 

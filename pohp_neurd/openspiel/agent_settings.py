@@ -84,6 +84,7 @@ class Settings:
     threshold: float | None
     common_mode: str
     max_return: float | None
+    return_centre: float | None
     return_scale: float | None
     input_scale: float | None
     max_global_gradient_norm: float | None
@@ -100,8 +101,10 @@ class Settings:
         for name in ("max_global_gradient_norm", "return_scale", "input_scale"):
             if getattr(self, name) is not None:
                 checks.positive(name, getattr(self, name))
-        if self.max_return is not None and not math.isfinite(self.max_return):
-            raise ValueError(f"max_return must be a finite number, but is {self.max_return}.")
+        for name in ("max_return", "return_centre"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number, but is {value}.")
 
 
 def settings(given: Mapping[str, Any]) -> Settings:

@@ -375,6 +375,7 @@ def test_a_step_of_a_table_by_hand():
         exploration=0.1,
         magnet_strength=0.0,
         common_mode="paper",
+        return_centre=0.0,
         return_scale=1.0,
     )
     (total,) = play(env, agents)
@@ -390,7 +391,7 @@ def test_a_step_of_a_table_by_hand():
 
 def test_returns_are_scaled_by_the_largest_magnitude_seen():
     env = environment()
-    agent = agent_for(env, None, batch_size=100)
+    agent = agent_for(env, None, batch_size=100, return_centre=0.0)
     play(env, [agent, agent], 60)
     batch = agent._experience.batch
     decisions = agent._decisions(batch)[0]
@@ -756,7 +757,7 @@ def test_the_critics_step_size_is_its_own(policy_rate, critic_rate):
     env = environment("matrix_rps")
     time_step = env.reset()
     rates = {"pi_learning_rate": policy_rate, "critic_learning_rate": critic_rate}
-    agent = agent_for(env, network="table", batch_size=1, return_scale=1.0, **rates)
+    agent = agent_for(env, network="table", batch_size=1, return_centre=0.0, return_scale=1.0, **rates)
     agent.step(time_step)
     agent.step(env.step([0, 0])._replace(rewards=[0.8, -0.8]))
     assert float(agent._state.parameters.values[0]) == pytest.approx(critic_rate * 0.8)
@@ -876,3 +877,21 @@ def test_learning_when_asked_and_shorter_steps():
     np.testing.assert_allclose(moved[1], moved[0] / 4, atol=1e-7)
     with pytest.raises(ValueError, match=r"^update must lie between 0 and num_total_updates, but is 5\.$"):
         agent.anneal_learning_rate(5, 4)
+
+
+def test_the_critic_begins_at_the_mean_of_the_first_batch():
+    """Returns that are all alike say nothing of any action; a second batch, of another return, does."""
+    env = environment("matrix_rps")
+    agent = agent_for(env, network="table", batch_size=1, return_scale=1.0, critic_learning_rate=0.25)
+
+    def lived(reward):
+        agent.step(env.reset())
+        agent.step(env.step([0, 0])._replace(rewards=[reward, -reward]))
+        return agent._state.parameters
+
+    first = lived(200.0)
+    assert float(first.values[0]) == 0.0
+    np.testing.assert_array_equal(first.logits, 0.0)
+    second = lived(200.8)
+    assert float(second.values[0]) == pytest.approx(0.25 * 0.8, rel=1e-4)
+    assert np.abs(second.logits).max() > 0

@@ -28,7 +28,13 @@ def after_one_update(game, **keywords):
     """Logits and value after one episode against a player who always cooperates, and the rewards in it."""
     env = rl_environment.Environment(game)
     env.seed(0)
-    keywords = {"magnet_strength": 0.0, "return_scale": 1.0, "optimizer": "sgd", **keywords}
+    keywords = {
+        "magnet_strength": 0.0,
+        "return_centre": 0.0,
+        "return_scale": 1.0,
+        "optimizer": "sgd",
+        **keywords,
+    }
     size = env.observation_spec()["info_state"][0]
     agent = openspiel.NeuRDCIX(0, size, 2, network=everywhere_the_same(), batch_size=1, **keywords)
     time_step, rewards = env.reset(), []
@@ -87,6 +93,7 @@ def test_a_reward_that_is_posted_and_shown_counts_once():
             pi_learning_rate=0.5,
             critic_learning_rate=0.25,
             magnet_strength=0.0,
+            return_centre=0.0,
             return_scale=1.0,
         )
         for number, step in enumerate(steps):
@@ -102,7 +109,7 @@ def test_a_reward_that_is_posted_and_shown_counts_once():
 
 def test_a_table_knows_nothing_of_a_state_that_it_never_met():
     """One row, taken by the state that was met: any other state is uniform still."""
-    agent = openspiel.NeuRDCIX(0, 1, 2, network="table", max_states=1, batch_size=1)
+    agent = openspiel.NeuRDCIX(0, 1, 2, network="table", max_states=1, batch_size=1, return_centre=0.0)
     kind = rl_environment.StepType
     agent.step(shown(kind.FIRST, None))
     agent.step(shown(kind.LAST, [-2.0]))
