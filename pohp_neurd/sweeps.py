@@ -35,6 +35,8 @@ class Field(NamedTuple):
 
     levels: tuple[Level, ...]
     player: Int[Array, "S"]
+    nothing: Float[Array, "P"]
+    """What every agent gets after the end: zeros."""
 
 
 def field(world: graph.Graph, dtype: type = jnp.float32) -> Field:
@@ -58,7 +60,8 @@ def field(world: graph.Graph, dtype: type = jnp.float32) -> Field:
                 size=jnp.zeros(stop - start, jnp.int8),
             )
         )
-    return Field(tuple(levels), jnp.asarray(world.state_player, jnp.int32))
+    nothing = jnp.zeros(world.num_agents, dtype)
+    return Field(tuple(levels), jnp.asarray(world.state_player, jnp.int32), nothing)
 
 
 def expected_tally(field: Field, table: Float[Array, "S A"], legal: Bool[Array, "S A"]) -> trajectory.Tally:
@@ -77,7 +80,7 @@ def expected_tally(field: Field, table: Float[Array, "S A"], legal: Bool[Array, 
         moved = reach[-1][level.source] * probability
         reach.append(jax.ops.segment_sum(moved, level.child, size + 1)[:size])
 
-    num_agents = len(field.levels[-1].rewards[0]) if field.levels[-1].rewards is not None else 1
+    num_agents = field.nothing.shape[0]
     sums = jnp.zeros(table.size + 1, table.dtype)
     values = jnp.zeros((1, num_agents), table.dtype)
     agent_of = jnp.append(jnp.repeat(field.player, table.shape[1]), 0)

@@ -9,7 +9,7 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 from scipy import stats
 
-from pohp_neurd import exact, openspiel, rollout, sweeps
+from pohp_neurd import exact, graph, openspiel, rollout, sweeps
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies
 
@@ -62,6 +62,29 @@ def test_expected_tallies_are_those_of_all_histories(name, memory):
     np.testing.assert_allclose(
         tally.returns, np.where(world.legal, table * (values - state_value), 0.0), atol=1e-12
     )
+
+
+def test_a_last_level_that_pays_nothing():
+    """By hand: the second agent may end the game with (-1, 1), or let the first end it with nothing."""
+    world = graph.Graph(
+        num_agents=2,
+        num_actions=2,
+        levels=np.array([0, 1, 2]),
+        player=np.array([1, 0], np.int32),
+        agent_state=np.array([1, 0], np.int32),
+        seen=np.array([1, 0], np.int32),
+        first_edge=np.array([0, 2, 4]),
+        action=np.array([0, 1, 0, 1], np.int32),
+        child=np.array([-1, 1, -1, -1], np.int32),
+        chance=np.ones(4),
+        rewards=np.array([[-1.0, 1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]),
+        state_player=np.array([0, 1], np.int32),
+        legal=np.ones((2, 2), bool),
+        features=np.zeros((2, 1), np.float32),
+    )
+    tally = sweeps.expected_tally(sweeps.field(world), jnp.full((2, 2), 0.5), jnp.ones((2, 2), bool))
+    np.testing.assert_allclose(tally.returns, [[0.0, 0.0], [0.25, -0.25]], atol=1e-6)
+    np.testing.assert_allclose(tally.visits, [[0.25, 0.25], [0.5, 0.5]], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", LIARS_DICE, WITH_REWARDS])
