@@ -18,7 +18,8 @@ import resource  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 
-from pohp_neurd import exact, graph, openspiel  # noqa: E402
+from pohp_neurd import exact, openspiel  # noqa: E402
+from pohp_neurd.finite import graph  # noqa: E402
 
 PUBLISHED = {
     "phantom_ttt": 5_990_669,

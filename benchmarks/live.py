@@ -19,7 +19,10 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
 from pohp_neurd import neural, policy  # noqa: E402
-from pohp_neurd.openspiel import live, live_game, players, states  # noqa: E402
+from pohp_neurd.openspiel.live import game as live_game  # noqa: E402
+from pohp_neurd.openspiel.live import play as states  # noqa: E402
+from pohp_neurd.openspiel.live import players  # noqa: E402
+from pohp_neurd.openspiel.live import train as live  # noqa: E402
 
 GAMES = ("liars_dice(numdice=2)", "phantom_ttt")
 BAR = 10

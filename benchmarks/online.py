@@ -17,8 +17,10 @@ import optax
 from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 
-from pohp_neurd import actor_critic, adam, host, learners, lifetimes, neural, online
+from pohp_neurd import adam, learners, neural
 from pohp_neurd.experiment import lanes, single_agent
+from pohp_neurd.online import actor_critic, host, lifetimes
+from pohp_neurd.online import agent as online
 
 OPTIONS = online.Options("neurd_cix", common_mode="dropped")
 RATE = 3e-5

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pohp_neurd import checks, tree, tree_builder
+from pohp_neurd import checks
+from pohp_neurd.finite import tree, tree_builder
 
 ROCK_PAPER_SCISSORS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]], np.float64)
 

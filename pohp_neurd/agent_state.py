@@ -15,7 +15,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from pohp_neurd import process, tree, types
+from pohp_neurd import process, types
+from pohp_neurd.finite import tree
 
 
 class UpdateFunction(NamedTuple):

@@ -18,8 +18,9 @@ import tqdm
 from jax import Array
 from jaxtyping import Float
 
-from pohp_neurd import agent_state, beliefs, checks, evaluation, graph, sequence_form, types
-from pohp_neurd import tree as trees
+from pohp_neurd import agent_state, checks, types
+from pohp_neurd.finite import beliefs, evaluation, graph, sequence_form
+from pohp_neurd.finite import tree as trees
 
 Policy = types.ArrayLike
 """[S, A], or a stack [K, S, A] where that is said: checked by `check_policy`, with better words."""
@@ -105,7 +106,7 @@ def responses(
     `max_information_states` is refused as soon as that is known.
     """
     try:
-        from pohp_neurd import responder  # numba takes a second to load, and trees do not need it
+        from pohp_neurd.finite import responder  # numba takes a second to load, and trees do not need it
     except ModuleNotFoundError as error:
         raise ValueError(
             f"best responses on graphs need {error.name}: pip install pohp_neurd[large]."

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import averaging, evaluation, policy, sequence_form, types
+from pohp_neurd import averaging, policy, types
+from pohp_neurd.finite import evaluation, sequence_form
 
 
 class State(NamedTuple):

@@ -13,20 +13,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import (
-    averaging,
-    checks,
-    evaluation,
-    graph,
-    policy,
-    rollout,
-    sequence_form,
-    sweeps,
-    tally_learners,
-    trajectory,
-    types,
-)
-from pohp_neurd import tree as trees
+from pohp_neurd import averaging, checks, policy, tally_learners, trajectory, types
+from pohp_neurd.finite import evaluation, graph, rollout, sequence_form, sweeps
+from pohp_neurd.finite import tree as trees
 
 NEVER = -1
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pohp_neurd import tree as trees
+from pohp_neurd.finite import tree as trees
 
 
 def children(tree, row):

@@ -5,7 +5,7 @@ import itertools
 import jax
 import numpy as np
 
-from pohp_neurd import tree
+from pohp_neurd.finite import tree
 
 
 def softmax(logits, legal):

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import actor_critic, learners, neural
+from pohp_neurd import learners, neural
+from pohp_neurd.online import actor_critic
 
 SIZE, ACTIONS, WIDTH = 11, 3, 7
 

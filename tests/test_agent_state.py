@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from pohp_neurd.games import matrix_game, two_state_mdp
 
-from pohp_neurd import agent_state, process, tree, tree_builder
+from pohp_neurd import agent_state, process
+from pohp_neurd.finite import tree, tree_builder
 
 
 def end(*rewards):

@@ -25,17 +25,19 @@ from pohp_neurd import (
     checks,
     estimators,
     exact,
-    host,
     learners,
     neural,
-    online,
     openspiel,
     regularisation,
     returns,
     tabular,
 )
 from pohp_neurd.experiment import game_config, game_run, grid, memory, records, sweep, table
-from pohp_neurd.openspiel import live, matches, terminal
+from pohp_neurd.online import agent as online
+from pohp_neurd.online import host
+from pohp_neurd.openspiel import terminal
+from pohp_neurd.openspiel.live import match as matches
+from pohp_neurd.openspiel.live import train as live
 
 SCRIPTS = sorted(
     path.stem

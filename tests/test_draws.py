@@ -9,7 +9,7 @@ import pytest
 
 from pohp_neurd import draws, policy
 from pohp_neurd.bandit import noise
-from pohp_neurd.openspiel import players
+from pohp_neurd.openspiel.live import players
 
 RARE = (1e-6, 1e-7, 1e-9, 1e-12)
 

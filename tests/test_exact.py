@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd import agent_state, exact, learners, openspiel, tree_builder
-from pohp_neurd import tree as trees
+from pohp_neurd import agent_state, exact, learners, openspiel
+from pohp_neurd.finite import tree as trees
+from pohp_neurd.finite import tree_builder
 
 TREES = {
     "kuhn": lambda: openspiel.compile_game("kuhn_poker"),

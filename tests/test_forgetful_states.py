@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pohp_neurd import exact, tree, tree_builder
+from pohp_neurd import exact
+from pohp_neurd.finite import tree, tree_builder
 
 WORTH = np.array([[-1.0, -2.0], [-4.0, -3.0]])
 """Of the first action and the second."""

@@ -9,7 +9,8 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 from scipy import stats
 
-from pohp_neurd import exact, graph, openspiel, rollout, sweeps
+from pohp_neurd import exact, openspiel
+from pohp_neurd.finite import graph, rollout, sweeps
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies
 

@@ -11,7 +11,9 @@ import pytest
 from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 
-from pohp_neurd import actor_critic, checks, host, learners, lifetimes, neural, online
+from pohp_neurd import checks, learners, neural
+from pohp_neurd.online import actor_critic, host, lifetimes
+from pohp_neurd.online import agent as online
 
 OPTIONS = online.Options("neurd_cix", common_mode="dropped", window=4)
 SETTINGS = {"learning_rate": 1e-3, "exploration": 0.5, "torso": (8, 8)}

@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from pohp_neurd import host
+from pohp_neurd.online import host
 
 
 class Countdown:

@@ -18,20 +18,17 @@ from open_spiel.python import rl_environment
 from pohp_neurd.games import catch, matrix_game
 
 from pohp_neurd import bandit as bandits
-from pohp_neurd import (
-    host,
-    learners,
-    lifetimes,
-    online,
-    openspiel,
-    policy,
-    process,
-    rollout,
-    self_play,
-    tally_learners,
-)
+from pohp_neurd import learners, openspiel, policy, process, self_play, tally_learners
 from pohp_neurd.bandit import noise, problems, simulation
-from pohp_neurd.openspiel import live, live_game, matches, players, states, terminal
+from pohp_neurd.finite import rollout
+from pohp_neurd.online import agent as online
+from pohp_neurd.online import host, lifetimes
+from pohp_neurd.openspiel import terminal
+from pohp_neurd.openspiel.live import game as live_game
+from pohp_neurd.openspiel.live import match as matches
+from pohp_neurd.openspiel.live import play as states
+from pohp_neurd.openspiel.live import players
+from pohp_neurd.openspiel.live import train as live
 
 # The checks themselves.
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from pohp_neurd.games import catch
 
-from pohp_neurd import lifetimes, online
+from pohp_neurd.online import agent as online
+from pohp_neurd.online import lifetimes
 
 STEPS = 3
 

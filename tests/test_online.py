@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from pohp_neurd.games import cart_pole, catch
 
-from pohp_neurd import actor_critic, learners, lifetimes, neural, online
+from pohp_neurd import learners, neural
+from pohp_neurd.online import actor_critic, lifetimes
+from pohp_neurd.online import agent as online
 
 jit_options = {"compiler_options": {"xla_cpu_multi_thread_eigen": False}}
 

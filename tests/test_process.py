@@ -12,7 +12,8 @@ import oracles
 import pytest
 from pohp_neurd.games import matrix_game, two_state_mdp
 
-from pohp_neurd import policy, process, returns, tree, tree_builder
+from pohp_neurd import policy, process, returns
+from pohp_neurd.finite import tree, tree_builder
 
 
 class Count(NamedTuple):

@@ -8,7 +8,8 @@ import numpy as np
 import pohp_neurd.games  # noqa: F401  registers catch with OpenSpiel
 import pytest
 
-from pohp_neurd import draws, exact, openspiel, rollout, tree, tree_builder
+from pohp_neurd import draws, exact, openspiel
+from pohp_neurd.finite import rollout, tree, tree_builder
 
 
 @functools.cache

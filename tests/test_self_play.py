@@ -7,18 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import (
-    averaging,
-    exact,
-    learners,
-    openspiel,
-    policy,
-    rollout,
-    self_play,
-    tally_learners,
-    tree_builder,
-)
-from pohp_neurd import tree as trees
+from pohp_neurd import averaging, exact, learners, openspiel, policy, self_play, tally_learners
+from pohp_neurd.finite import rollout, tree_builder
+from pohp_neurd.finite import tree as trees
 
 SHIFTED = "kuhn_poker(players=3)"
 

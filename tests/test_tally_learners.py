@@ -16,11 +16,11 @@ from pohp_neurd import (
     openspiel,
     policy,
     regularisation,
-    rollout,
     tabular,
     tally_learners,
     trajectory,
 )
+from pohp_neurd.finite import rollout
 
 RULES = {
     "spg": learners.spg(),

@@ -9,7 +9,8 @@ import numpy as np
 import oracles
 import pytest
 
-from pohp_neurd import process, tree, tree_builder
+from pohp_neurd import process
+from pohp_neurd.finite import tree, tree_builder
 
 OUTCOMES = {0: (0.5, 0.1, 0.15, 0.25), 1: (1 / 3, 1 / 3, 1 / 3), 2: (0.0, 0.9, 0.1)}
 

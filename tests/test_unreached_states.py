@@ -3,7 +3,8 @@
 import numpy as np
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd import exact, tree, tree_builder
+from pohp_neurd import exact
+from pohp_neurd.finite import tree, tree_builder
 
 CHANCES = (0.9, 0.1)
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pohp_neurd import exact, tree, tree_builder
+from pohp_neurd import exact
+from pohp_neurd.finite import tree, tree_builder
 
 WORTH = [-1.0 - np.random.default_rng(width).random(width) for width in range(1, 8)]
 """What each action of each of seven states is worth: never above −1."""

@@ -9,8 +9,9 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from pohp_neurd import agent_state, checks, tree
+from pohp_neurd import agent_state, checks
 from pohp_neurd.bandit import learners, problems
+from pohp_neurd.finite import tree
 
 UNREACHED = -1
 """In place of an action, at information states that the pure policy's own actions never lead to."""

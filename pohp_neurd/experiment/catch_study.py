@@ -11,9 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import checkpoint, lifetimes, neural, online, policy
+from pohp_neurd import checkpoint, neural, policy
 from pohp_neurd.experiment import records, run_folder, single_agent
 from pohp_neurd.games import catch
+from pohp_neurd.online import agent as online
+from pohp_neurd.online import lifetimes
 
 COLUMNS = (
     "learning_rate",

@@ -11,21 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pohp_neurd import (
-    adam,
-    averaging,
-    checks,
-    exact,
-    learners,
-    openspiel,
-    rollout,
-    self_play,
-    tally_learners,
-)
-from pohp_neurd import tree as trees
+from pohp_neurd import adam, averaging, checks, exact, learners, openspiel, self_play, tally_learners
 from pohp_neurd.experiment import game_config, game_schedules
+from pohp_neurd.finite import rollout
+from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import live, live_game, matches, saved
+from pohp_neurd.openspiel import saved
+from pohp_neurd.openspiel.live import game as live_game
+from pohp_neurd.openspiel.live import match as matches
+from pohp_neurd.openspiel.live import train as live
 
 
 class Trainer(NamedTuple):

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from pohp_neurd import exact, openspiel
-from pohp_neurd import tree as trees
 from pohp_neurd.experiment import judgement_config
-from pohp_neurd.openspiel import matches, players, saved
+from pohp_neurd.finite import tree as trees
+from pohp_neurd.openspiel import saved
+from pohp_neurd.openspiel.live import match as matches
+from pohp_neurd.openspiel.live import players
 
 Config = judgement_config.Config
 

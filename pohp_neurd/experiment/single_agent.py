@@ -16,7 +16,7 @@ import jax
 import numpy as np
 import tqdm
 
-from pohp_neurd import checkpoint, checks, lifetimes
+from pohp_neurd import checkpoint, checks
 from pohp_neurd.experiment import (
     interruption,
     lanes,
@@ -27,6 +27,7 @@ from pohp_neurd.experiment import (
     table,
 )
 from pohp_neurd.experiment.plot import learning_curve
+from pohp_neurd.online import lifetimes
 
 COLUMNS = (
     "updates",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pohp_neurd import checks
-from pohp_neurd import options as agent_options
+from pohp_neurd.online import options as agent_options
 
 ENVIRONMENTS = ("catch", "cart_pole")
 
@@ -89,7 +89,7 @@ class Config:
 
     def runs(self) -> Any:
         """Every learning rate with every exploration and every seed, seeds innermost; a lifetimes.Runs."""
-        from pohp_neurd import lifetimes
+        from pohp_neurd.online import lifetimes
 
         rates, explorations, seeds = zip(*self.settings(), strict=True)
         return lifetimes.Runs(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pohp_neurd import files
-from pohp_neurd import tree as trees
+from pohp_neurd.finite import tree as trees
 
 _ARRAYS = (
     "parent",

@@ -1,6 +1,6 @@
 """The boundary to OpenSpiel: its games as trees, its policies and agents."""
 
-from pohp_neurd.openspiel.agent import NeuRDCIX as NeuRDCIX
+from pohp_neurd.openspiel.agent.agent import NeuRDCIX as NeuRDCIX
 from pohp_neurd.openspiel.bot import bot as bot
 from pohp_neurd.openspiel.compile import compile_game as compile_game
 from pohp_neurd.openspiel.compile import load_game as load_game

@@ -12,7 +12,8 @@ import pyspiel
 import tqdm
 
 from pohp_neurd import agent_state as agent_states
-from pohp_neurd import checks, graph, tree, tree_builder
+from pohp_neurd import checks
+from pohp_neurd.finite import graph, tree, tree_builder
 from pohp_neurd.openspiel import graph_builder
 
 MAX_HISTORIES = 5_000_000

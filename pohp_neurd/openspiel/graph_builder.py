@@ -10,7 +10,8 @@ import pyspiel
 import tqdm
 from open_spiel.python import observation as observations
 
-from pohp_neurd import agent_state, graph
+from pohp_neurd import agent_state
+from pohp_neurd.finite import graph
 
 MAX_NODES = 5_000_000
 _CONTINUATIONS = 2_000  # pairs of merged histories that are played on side by side

@@ -7,7 +7,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from pohp_neurd.openspiel import agent as agents_
+from pohp_neurd.openspiel.agent import agent as agents_
 
 
 class JointPolicy(openspiel_policy.Policy):

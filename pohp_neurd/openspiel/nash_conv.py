@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from pohp_neurd import exact, graph
-from pohp_neurd import tree as trees
+from pohp_neurd import exact
+from pohp_neurd.finite import graph
+from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from open_spiel.python import policy as openspiel_policy
 
-from pohp_neurd.openspiel import agent as agents
 from pohp_neurd.openspiel import joint_policy
+from pohp_neurd.openspiel.agent import agent as agents
 
 
 class OraclePolicy(openspiel_policy.Policy):

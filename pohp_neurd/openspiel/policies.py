@@ -9,9 +9,10 @@ import pyspiel
 from jaxtyping import Float
 from open_spiel.python import policy as openspiel_policy
 
-from pohp_neurd import checks, exact, graph, types
+from pohp_neurd import checks, exact, types
 from pohp_neurd import policy as policies
-from pohp_neurd import tree as trees
+from pohp_neurd.finite import graph
+from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 
 Table = Float[np.ndarray, "S A"]

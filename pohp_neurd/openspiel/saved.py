@@ -13,9 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from pohp_neurd import checkpoint, checks, files, neural, policy, types
-from pohp_neurd import tree as trees
+from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import live, live_game, players, policies
+from pohp_neurd.openspiel import policies
+from pohp_neurd.openspiel.live import game as live_game
+from pohp_neurd.openspiel.live import players
+from pohp_neurd.openspiel.live import train as live
 
 WHICH = ("average", "current")
 

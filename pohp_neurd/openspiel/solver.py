@@ -6,8 +6,9 @@ import jax
 import numpy as np
 import pyspiel
 
-from pohp_neurd import averaging, checks, exact, graph, learners, regularisation, self_play, tally_learners
-from pohp_neurd import tree as trees
+from pohp_neurd import averaging, checks, exact, learners, regularisation, self_play, tally_learners
+from pohp_neurd.finite import graph
+from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies
 

@@ -7,8 +7,9 @@ import pytest
 from pohp_neurd.games import matrix_game
 from scipy import optimize
 
-from pohp_neurd import openspiel, tree
+from pohp_neurd import openspiel
 from pohp_neurd.bandit import learners, pure_policies
+from pohp_neurd.finite import tree
 
 
 @pytest.fixture(scope="module")

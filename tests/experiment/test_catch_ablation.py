@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from pohp_neurd import online
 from pohp_neurd.experiment import catch_ablation, catch_ablation_config, single_agent
+from pohp_neurd.online import agent as online
 
 SETTING = "neurd_cix,common_mode=dropped,epsilon=0.01"
 

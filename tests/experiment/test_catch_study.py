@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import neural, online, returns
+from pohp_neurd import neural, returns
 from pohp_neurd.experiment import catch_study, single_agent
+from pohp_neurd.online import agent as online
 
 
 def parameters(bias):

@@ -9,8 +9,9 @@ import signal
 import numpy as np
 import pytest
 
-from pohp_neurd import checkpoint, checks, lifetimes
+from pohp_neurd import checkpoint, checks
 from pohp_neurd.experiment import interruption, lanes, single_agent
+from pohp_neurd.online import lifetimes
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),

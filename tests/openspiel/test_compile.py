@@ -6,7 +6,7 @@ import pyspiel
 import pytest
 
 from pohp_neurd import agent_state, exact, openspiel, process
-from pohp_neurd import tree as trees
+from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pyspiel
 from pohp_neurd.games import openspiel_games as openspiel_games  # registers the game below
 
-from pohp_neurd import openspiel, tree
+from pohp_neurd import openspiel
+from pohp_neurd.finite import tree
 
 TWO_BALLS = "python_pohp_catch(rows=3,columns=2,horizon=4)"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pohp_neurd.openspiel import episode
+from pohp_neurd.openspiel.agent import episode
 
 
 def choice(followed):

@@ -7,7 +7,8 @@ import numpy as np
 import pyspiel
 import pytest
 
-from pohp_neurd import agent_state, exact, graph, openspiel
+from pohp_neurd import agent_state, exact, openspiel
+from pohp_neurd.finite import graph
 from pohp_neurd.openspiel import policies
 
 GAMES = [

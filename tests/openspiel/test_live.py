@@ -10,7 +10,8 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 from pohp_neurd import checkpoint, checks, openspiel
-from pohp_neurd.openspiel import live, states
+from pohp_neurd.openspiel.live import play as states
+from pohp_neurd.openspiel.live import train as live
 
 pytestmark = pytest.mark.thorough
 

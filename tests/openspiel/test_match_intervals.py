@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pohp_neurd.openspiel import matches
+from pohp_neurd.openspiel.live import match as matches
 
 
 def half_width(estimate):

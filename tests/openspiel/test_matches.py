@@ -8,7 +8,10 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 
 from pohp_neurd import neural, openspiel
-from pohp_neurd.openspiel import live, live_game, matches, players
+from pohp_neurd.openspiel.live import game as live_game
+from pohp_neurd.openspiel.live import match as matches
+from pohp_neurd.openspiel.live import players
+from pohp_neurd.openspiel.live import train as live
 
 pytestmark = pytest.mark.thorough
 

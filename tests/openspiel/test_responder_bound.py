@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from open_spiel.python import policy as openspiel_policy
 
-from pohp_neurd.openspiel import live, live_game, matches
+from pohp_neurd.openspiel.live import game as live_game
+from pohp_neurd.openspiel.live import match as matches
+from pohp_neurd.openspiel.live import train as live
 
 
 class Always(openspiel_policy.Policy):

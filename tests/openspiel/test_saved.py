@@ -8,7 +8,8 @@ import pyspiel
 import pytest
 
 from pohp_neurd import openspiel
-from pohp_neurd.openspiel import live_game, saved
+from pohp_neurd.openspiel import saved
+from pohp_neurd.openspiel.live import game as live_game
 
 
 def keep(folder, game, table):

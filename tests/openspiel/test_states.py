@@ -9,7 +9,9 @@ from open_spiel.python.algorithms import expected_game_score
 from pohp_neurd.games import openspiel_games  # noqa: F401 (registers python_pohp_catch)
 
 from pohp_neurd import neural, policy
-from pohp_neurd.openspiel import live_game, players, states
+from pohp_neurd.openspiel.live import game as live_game
+from pohp_neurd.openspiel.live import play as states
+from pohp_neurd.openspiel.live import players
 
 REPEATED = "repeated_game(stage_game=matrix_pd(),num_repetitions=3)"
 GAMES = (

@@ -12,7 +12,10 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from pohp_neurd.openspiel import live, live_game, players, states
+from pohp_neurd.openspiel.live import game as live_game
+from pohp_neurd.openspiel.live import play as states
+from pohp_neurd.openspiel.live import players
+from pohp_neurd.openspiel.live import train as live
 
 NORMAL_95 = 1.959963984540054
 """Half the width of a 95% interval of the normal distribution, in standard errors."""

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from open_spiel.python import policy as openspiel_policy
 
 from pohp_neurd import draws, policy, types
-from pohp_neurd.openspiel import live_game
+from pohp_neurd.openspiel.live import game as live_game
 
 
 class Network(NamedTuple):

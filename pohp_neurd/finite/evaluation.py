@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from pohp_neurd import sequence_form
+from pohp_neurd.finite import sequence_form
 
 Rectangles = list[list[Float[Array, "_ _"]]]
 """A number for each slot of an agent: level by level, and rectangle by rectangle within a level."""

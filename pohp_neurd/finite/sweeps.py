@@ -12,7 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import graph, trajectory
+from pohp_neurd import trajectory
+from pohp_neurd.finite import graph
 
 
 class Level(NamedTuple):

@@ -18,7 +18,11 @@ import pyspiel
 from open_spiel.python import rl_agent
 
 from pohp_neurd import checkpoint, files, learners, types
-from pohp_neurd.openspiel import agent_settings, episode, experience, host_model, uniforms
+from pohp_neurd.openspiel import uniforms
+from pohp_neurd.openspiel.agent import acting as host_model
+from pohp_neurd.openspiel.agent import buffer as experience
+from pohp_neurd.openspiel.agent import episode
+from pohp_neurd.openspiel.agent import settings as agent_settings
 
 _LENGTH = 3.0
 """Information states that are longer, as vectors, are shortened for a network."""

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import graph
+from pohp_neurd.finite import graph
 
 _EDGE = np.dtype([("child", np.int32), ("probability", np.float64), ("reward", np.float64)], align=True)
 

@@ -16,8 +16,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import draws, graph, trajectory, types
-from pohp_neurd import tree as trees
+from pohp_neurd import draws, trajectory, types
+from pohp_neurd.finite import graph
+from pohp_neurd.finite import tree as trees
 
 
 @functools.partial(

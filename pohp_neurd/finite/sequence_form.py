@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from pohp_neurd import tree as trees
+from pohp_neurd.finite import tree as trees
 
 NOTHING, ILLEGAL = 0, 1
 """Places of two constants before every level's sums: 0, and the value of an action that is not legal."""

@@ -14,7 +14,7 @@ import numpy as np
 import optax
 
 from pohp_neurd import checks, learners, policy, regularisation, types
-from pohp_neurd.openspiel import host_model
+from pohp_neurd.openspiel.agent import acting as host_model
 
 _SUITED = {
     ("table", "sgd"): (1.0, 0.5),

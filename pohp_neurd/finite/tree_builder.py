@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from pohp_neurd import checks, tree
+from pohp_neurd import checks
+from pohp_neurd.finite import tree
 
 
 class Node(NamedTuple):

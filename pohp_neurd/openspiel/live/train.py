@@ -15,7 +15,9 @@ import optax
 from jaxtyping import Float, Int
 
 from pohp_neurd import adam, checks, learners, neural, policy, regularisation, types
-from pohp_neurd.openspiel import live_game, players, states
+from pohp_neurd.openspiel.live import game as live_game
+from pohp_neurd.openspiel.live import play as states
+from pohp_neurd.openspiel.live import players
 
 OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from pohp_neurd import tree as trees
+from pohp_neurd.finite import tree as trees
 
 
 class Quantities(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from pohp_neurd.openspiel import episode
+from pohp_neurd.openspiel.agent import episode
 
 _LONG, _ENDLESS = 128, 8192
 """From so many choices without an end on it is asked whether there was one; from so many it is not asked."""

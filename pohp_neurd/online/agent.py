@@ -16,8 +16,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import actor_critic, learners, policy, returns, types
-from pohp_neurd.options import Options as Options
+from pohp_neurd import learners, policy, returns, types
+from pohp_neurd.online import actor_critic
+from pohp_neurd.online.options import Options as Options
 
 
 class Window(NamedTuple):

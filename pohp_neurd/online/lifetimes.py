@@ -12,7 +12,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import actor_critic, checks, learners, neural, online, process, types
+from pohp_neurd import checks, learners, neural, process, types
+from pohp_neurd.online import actor_critic
+from pohp_neurd.online import agent as online
 
 Sight = Callable[[types.History], Any]
 """From a history to what the agent sees of it: its agent state."""

@@ -14,8 +14,8 @@ import pyspiel
 from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import learners, types
-from pohp_neurd.openspiel import live_game
-from pohp_neurd.openspiel import players as playing
+from pohp_neurd.openspiel.live import game as live_game
+from pohp_neurd.openspiel.live import players as playing
 
 
 class Play(NamedTuple):

@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import actor_critic, checks, learners, lifetimes, neural, online
+from pohp_neurd import checks, learners, neural
+from pohp_neurd.online import actor_critic, lifetimes
+from pohp_neurd.online import agent as online
 
 
 class Arrival(NamedTuple):
