@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install train test test-thorough test-slow check mutants bench clean
+.PHONY: help install train test test-thorough test-slow check goldens mutants bench clean
 
 help:
 	@echo "make install    create $(VENV) with the pinned versions (quick when up to date)"
@@ -12,6 +12,7 @@ help:
 	@echo "make test       run the test suite: what make check runs of it, and the thorough tests"
 	@echo "make test-slow  run the learning curves and long statistics"
 	@echo "make check      format, lint, types, import layers, and the tests that are quick (under five minutes)"
+	@echo "make goldens    run every way to train a little, and compare with what was recorded (ten minutes)"
 	@echo "make mutants    change the code in a hundred places, one by one, and see which tests notice"
 	@echo "make bench      print every headline ratio, measured now (benchmarks/agent_games.py, an hour, by itself)"
 
@@ -41,6 +42,9 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not thorough"
+
+goldens: install
+	$(BIN)/python tests/goldens.py
 
 mutants: install
 	$(BIN)/python tests/mutants.py
