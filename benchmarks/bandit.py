@@ -18,7 +18,7 @@ import time
 import jax
 import numpy as np
 
-from pohp_neurd import bandit, learners
+from pohp_neurd import bandit, directions
 
 RUNS, ROUNDS, ARMS, REPEATS = 2_000, 10_000, 10, 3
 LOSSES = [0.4] + [0.5] * (ARMS - 1)
@@ -60,7 +60,7 @@ PROBLEM = bandit.problems.bernoulli(LOSSES)
 PLAYER = bandit.reduction(
     bandit.learners.hedge(bandit.learners.anytime_step_size(ARMS, 1.0)),
     "cix",
-    learners.theorem1_exploration(XI, ARMS),
+    directions.theorem1_exploration(XI, ARMS),
 )
 
 

@@ -17,7 +17,7 @@ import optax
 from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 
-from pohp_neurd import adam, learners, neural
+from pohp_neurd import directions, learners, neural, optimizers
 from pohp_neurd.experiment import lanes, single_agent
 from pohp_neurd.online import actor_critic, host, lifetimes
 from pohp_neurd.online import agent as online
@@ -108,7 +108,7 @@ def bare(inputs, actions, optimizer):
     Not quite nothing: the value that acting computes goes into the target, or XLA would drop it.
     """
     model = neural.network(inputs, actions, critic=True)
-    learner = learners.learner(model.apply, learners.neurd_cix(1.0), optimizer, common_mode="dropped")
+    learner = learners.learner(model.apply, directions.neurd_cix(1.0), optimizer, common_mode="dropped")
     seen, learnt = np.random.default_rng(0).normal(size=(2, inputs)).astype(np.float32)
 
     def step(state, _):
@@ -192,7 +192,7 @@ def main():
             optax.scale_by_rms(decay=0.999, eps=1e-8, eps_in_sqrt=False, bias_correction=True),
             optax.scale(-RATE),
         )
-        fused = adam.adam_without_momentum(RATE)
+        fused = optimizers.adam_without_momentum(RATE)
         calls = {
             "agent": scan_agent(world),
             "two calls": python_loop(hosts[name](), one_call=False),

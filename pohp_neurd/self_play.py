@@ -4,6 +4,7 @@ Pipeline: a training loop; it feeds parameters back. Updates are `sampled`, from
 paper's Monte Carlo update), or `expected`, from exact values.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import averaging, checks, policy, tally_learners, trajectory, types
+from pohp_neurd import averaging, checks, learners, policy, tally_learners, trajectory, types
 from pohp_neurd.finite import evaluation, graph, rollout, sequence_form, sweeps
 from pohp_neurd.finite import tree as trees
 
@@ -23,11 +24,13 @@ NEVER = -1
 class Arena(NamedTuple):
     """What is played on: large arrays, handed to the compiled loop rather than built into it."""
 
+    seats: tally_learners.Seats
     board: rollout.Board
-    form: sequence_form.SequenceForm | None
-    """Of a tree; a graph has a field instead, and no average policy."""
-    arrivals: sequence_form.Arrivals | None
+    form: sequence_form.SequenceForm | None = None
+    """Of a tree with perfect recall; only such have average policies."""
+    arrivals: sequence_form.Arrivals | None = None
     field: sweeps.Field | None = None
+    """Of a graph."""
 
 
 class State(NamedTuple):
@@ -41,6 +44,8 @@ class State(NamedTuple):
     """Decisions sampled since the last call of `advance` began."""
     diverged: Int[Array, ""]
     """The number of the first update after which the learner's state was not finite; NEVER if none."""
+    info: learners.Info
+    """Of the last update."""
 
 
 class Loop(NamedTuple):
@@ -51,14 +56,13 @@ class Loop(NamedTuple):
     advance: Callable[..., State]
     """advance(arena, state, num_updates, key=key): the state after that many more updates, jitted. The
     randomness of an update is a function of `key` and its number: where calls are cut makes no difference."""
-    policies: Callable[[State], Float[Array, "S A"]]
+    policies: Callable[[Arena, State], Float[Array, "S A"]]
     """The current policy of all agents as a table."""
     average: Callable[[Arena, State], Float[Array, "S A"]]
     """The reach-weighted average policy of all agents as a table."""
 
 
 def loop(
-    seats: tally_learners.Seats,
     learner: tally_learners.TallyLearner,
     *,
     num_episodes: int,
@@ -68,104 +72,141 @@ def loop(
     alternating: bool = False,
     average: averaging.Weights | None = None,
 ) -> Loop:
-    """Self-play in which every update is from `num_episodes` episodes, or `expected`, from exact values.
+    """Self-play of n agents.
 
-    Expected updates weight a state with its `realization` probability, as sampled ones do on average, or
-    with its `counterfactual` one, as CFR does. Returns are divided by `scale` before learners see them: with
-    the width of a game's returns, step sizes and magnets carry over from game to game. `alternating` updates
-    one agent at a time. `average` weighs the updates in the average policy; None for no average.
+    Args:
+      learner: what learns, on the arena's seats.
+      num_episodes: of one sampled update.
+      scale: returns are divided by this before learners see them. With the width of a game's returns, step
+        sizes and magnets carry over from game to game.
+      update: "sampled", or "expected", from exact values.
+      weights: expected updates on a tree weight a state with its "realization" probability, as sampled ones
+        do on average, or with its "counterfactual" one, as CFR does.
+      alternating: one agent learns at each update, in turn.
+      average: how updates count in the average policy; None for no average.
+
+    Returns:
+      The loop.
     """
     checks.one_of("update", update, ("sampled", "expected"))
     checks.one_of("weights", weights, ("realization", "counterfactual"))
     checks.positive("scale", scale)
     if num_episodes < 1:
         raise ValueError(f"num_episodes must be at least 1, but is {num_episodes}.")
-    legal = jnp.asarray(seats.legal)
-    agents = jnp.asarray(seats.agents)
-    probabilities = jax.vmap(policy.probabilities)
 
     def init(arena: Arena, *, key: types.Key) -> State:
         precision = jnp.asarray(0.0, float).dtype
         if average is not None and arena.form is None:
             raise ValueError("agents that forget have no average policy: leave `average` out.")
-        agents_ = [] if average is None or arena.form is None else arena.form.agents
-        total = [jnp.zeros(agent.entry.shape, precision) for agent in agents_]
+        agents = [] if average is None or arena.form is None else arena.form.agents
+        total = [jnp.zeros(agent.entry.shape, precision) for agent in agents]
         zero = jnp.zeros((), jnp.int32)
-        return State(learner.init(key=key), total, zero, zero, jnp.asarray(NEVER, jnp.int32))
+        fresh = learner.init(arena.seats, key=key)
+        dtype = jax.eval_shape(learner.outputs, arena.seats, fresh).logits.dtype
+        info = learners.Info(*(jnp.zeros((), dtype) for _ in learners.Info._fields))
+        return State(fresh, total, zero, zero, jnp.asarray(NEVER, jnp.int32), info)
 
-    def tally_of(arena: Arena, table: Float[Array, "S A"], key: types.Key) -> trajectory.Tally:
-        if update == "expected" and arena.field is not None:
-            return sweeps.expected_tally(arena.field, table, legal)
-        if update == "expected":
-            return expected_tally(arena, table, legal, weights)
-        return rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key))
+    def seen(
+        arena: Arena, table: Float[Array, "S A"], key: types.Key
+    ) -> tuple[trajectory.Tally, evaluation.Profile | None]:
+        """What there is to learn from, and the plans of a tree if they had to be made for it."""
+        if update == "sampled":
+            return rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key)), None
+        if arena.field is not None:
+            return sweeps.expected_tally(arena.field, table, arena.seats.all.legal), None
+        return expected_tally(arena, table, weights)
 
-    def one(arena: Arena, state: State, key: types.Key) -> State:
-        table = probabilities(learner.outputs(state.learner).logits, legal)
-        tally = tally_of(arena, table, jax.random.fold_in(key, state.updates))
+    def one(arena: Arena, state: State, key: types.Key, last: Bool[Array, ""]) -> State:
+        table = policies(arena, state)
+        tally, acting = seen(arena, table, jax.random.fold_in(key, state.updates))
         steps = state.steps + jnp.sum(tally.visits).astype(jnp.int32)
         if scale != 1.0:
             tally = tally._replace(returns=tally.returns / scale)
         if alternating:
-            mine = (agents == state.updates % len(seats.rows))[:, None]
+            turn = state.updates % len(arena.seats.sizes)
+            mine = (jnp.asarray(arena.seats.agents) == turn)[:, None]
             tally = tally._replace(
                 returns=jnp.where(mine, tally.returns, 0.0), visits=jnp.where(mine, tally.visits, 0.0)
             )
-        learnt = learner.update(state.learner, tally, state.updates)
+        learn = functools.partial(learner.update, arena.seats, state.learner, tally, state.updates)
+        learnt, _ = learn()
+        # Nobody sees the figures of the other updates, and in large games they would cost a tenth of them.
+        info = jax.lax.cond(last, lambda: learn()[1], lambda: state.info)
         total = state.total
         if average is not None and arena.form is not None:
-            plans = evaluation.profile(arena.form, evaluation.slots(arena.form, table)).plans
+            acting = acting or evaluation.profile(arena.form, evaluation.slots(arena.form, table))
             total = [
-                average.add(old, plan[1:], state.updates) for old, plan in zip(total, plans, strict=True)
+                average.add(old, plan[1:], state.updates)
+                for old, plan in zip(total, acting.plans, strict=True)
             ]
         fine = checks.all_finite(learnt) | (state.diverged != NEVER)
         diverged = jnp.where(fine, state.diverged, state.updates)
-        return State(learnt, total, state.updates + 1, steps, diverged)
+        return State(learnt, total, state.updates + 1, steps, diverged, info)
 
     @jax.jit
     def advance(arena: Arena, state: State, num_updates: Int[Array, ""], key: types.Key) -> State:
         state = state._replace(steps=jnp.zeros_like(state.steps))
-        return jax.lax.fori_loop(0, num_updates, lambda _, state: one(arena, state, key), state)
+        return jax.lax.fori_loop(
+            0, num_updates, lambda made, state: one(arena, state, key, made == num_updates - 1), state
+        )
 
-    def policies(state: State) -> Float[Array, "S A"]:
-        return probabilities(learner.outputs(state.learner).logits, legal)
+    def policies(arena: Arena, state: State) -> Float[Array, "S A"]:
+        logits = learner.outputs(arena.seats, state.learner).logits
+        return jax.vmap(policy.probabilities)(logits, arena.seats.all.legal)
 
     def average_policy(arena: Arena, state: State) -> Float[Array, "S A"]:
         assert arena.form is not None, "there is no average without one"
-        return averaging.average(evaluation.table(arena.form, state.total), legal)
+        return averaging.average(evaluation.table(arena.form, state.total), arena.seats.all.legal)
 
     return Loop(init, advance, jax.jit(policies), jax.jit(average_policy))
 
 
-def arena_of(tree: trees.Tree | graph.Graph, dtype: Any = jnp.float32) -> Arena:
-    """The arena of a compiled game; its real numbers are of `dtype`."""
+def seats_of(
+    tree: trees.Tree | graph.Graph, features: Float[np.ndarray, "S D"] | None = None
+) -> tally_learners.Seats:
+    """Who acts at the rows of a compiled game, and what a network sees there."""
+    places = map(tree.states_of, range(tree.num_agents))
+    inputs = None if features is None else np.asarray(features, np.float32)
+    return tally_learners.seats(
+        tally_learners.Rows(tree.legal, inputs), [each.stop - each.start for each in places]
+    )
+
+
+def arena_of(
+    tree: trees.Tree | graph.Graph,
+    dtype: Any = jnp.float32,
+    *,
+    features: Float[np.ndarray, "S D"] | None = None,
+) -> Arena:
+    """The arena of a compiled game; its real numbers are of `dtype`. Networks need `features`."""
+    seats, board = seats_of(tree, features), rollout.board(tree)
     if isinstance(tree, graph.Graph):
-        return Arena(rollout.board(tree), None, None, sweeps.field(tree, dtype))
+        return Arena(seats, board, field=sweeps.field(tree, dtype))
 
     def on_device(leaf: Any) -> Array:
         array = np.asarray(leaf)
         return jnp.asarray(array, dtype if array.dtype.kind == "f" else jnp.int32)
 
-    form, arrivals = sequence_form.build(tree), sequence_form.arrivals(tree)
+    form = sequence_form.build(tree)
     if form.slot is None:
-        raise ValueError(f"{tree.name} has no perfect recall, which average policies need.")
-    return Arena(rollout.board(tree), *jax.tree.map(on_device, (form, arrivals)))
+        return Arena(seats, board)
+    return Arena(seats, board, *jax.tree.map(on_device, (form, sequence_form.arrivals(tree))))
 
 
 def expected_tally(
-    arena: Arena, table: Float[Array, "S A"], legal: Bool[Array, "S A"], weights: str
-) -> trajectory.Tally:
+    arena: Arena, table: Float[Array, "S A"], weights: str
+) -> tuple[trajectory.Tally, evaluation.Profile]:
     """What one episode has to say on average, with the exact value of every state as the baseline.
 
     `visits` are w(s) π(a), and `returns` w(s) π(a) (q(a) − v), with w the state's realization or
-    counterfactual probability.
+    counterfactual probability. With it come the realization plans, as average policies need them too.
     """
     # Not quite zero, so that an action whose probability underflows still has its share of the sum.
     limits = jnp.finfo(table.dtype)
-    table = jnp.where(legal, jnp.maximum(table, limits.tiny / limits.eps), 0.0)
+    table = jnp.where(arena.seats.all.legal, jnp.maximum(table, limits.tiny / limits.eps), 0.0)
     form, arrivals = arena.form, arena.arrivals
-    assert form is not None, "of a tree"
-    assert arrivals is not None, "of a tree"
+    if form is None or arrivals is None:
+        raise ValueError("expected updates need perfect recall: use sampled ones.")
     acting = evaluation.profile(form, evaluation.slots(form, table))
     action_values = evaluation.counterfactual_table(form, acting)
     advantages = action_values - jnp.sum(table * action_values, axis=1, keepdims=True)
@@ -173,4 +214,5 @@ def expected_tally(
     share = table
     if weights == "realization":
         share = evaluation.table(form, [plan[1:] for plan in acting.plans])
-    return trajectory.Tally(share * advantages, share * reach, jnp.ones((), table.dtype))
+    tally = trajectory.Tally(share * advantages, share * reach, jnp.ones((), table.dtype))
+    return tally, acting

@@ -1,11 +1,12 @@
 """Learners that update once from all that a batch of episodes has to say of every agent state.
 
-Pipeline: tally -> direction -> **parameters**. They do what `learners.learner` does decision by decision, on
-the sums of the decisions: a table's update costs a pass over the table, a network's one forward and one
-backward pass over the agent states, however many episodes there were.
+Pipeline: direction -> shaping -> **parameters**, from a tally. They do what `learners.learner` does decision
+by decision, on the sums of the decisions, and lose nothing: a table's update costs a pass over the table, a
+network's one forward and one backward pass over the agent states, however many episodes there were.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,31 +17,85 @@ import optax
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import averaging, checks, learners, policy, regularisation, tabular, trajectory, types
+from pohp_neurd import (
+    averaging,
+    checks,
+    defaults,
+    directions,
+    learners,
+    policy,
+    shaping,
+    tabular,
+    trajectory,
+    types,
+)
 
 
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["legal", "features"], meta_fields=[])
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """What is known of every agent state of a finite process."""
+
+    legal: Bool[types.ArrayLike, "S A"]
+    features: Float[types.ArrayLike, "S D"] | None = None
+    """What a network sees there."""
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["handed"], meta_fields=["sizes", "built_in"]
+)
 @dataclasses.dataclass(frozen=True, eq=False)
 class Seats:
-    """The agent states of a finite process, and who acts there: agent i at rows[i]."""
+    """Who acts at which agent states; made by `seats`, and an argument of compiled functions."""
 
-    legal: Bool[np.ndarray, "S A"]
-    rows: tuple[slice, ...]
+    sizes: tuple[int, ...]
+    """How many rows each agent has; they stand agent by agent."""
+    handed: Rows | None
+    built_in: Rows | None
+    """The one or the other: an argument of a compiled function, or a constant of it."""
+
+    @property
+    def all(self) -> Rows:
+        """The rows of all agents."""
+        found = self.handed or self.built_in
+        assert found is not None, "one of the two"
+        return found
+
+    @property
+    def rows(self) -> tuple[slice, ...]:
+        """Where the rows of each agent stand."""
+        ends = np.cumsum(self.sizes).tolist()
+        return tuple(slice(end - size, end) for size, end in zip(self.sizes, ends, strict=True))
 
     @property
     def agents(self) -> Int[np.ndarray, "S"]:
         """The agent of every row."""
-        return np.repeat(np.arange(len(self.rows)), [rows.stop - rows.start for rows in self.rows])
+        return np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
+
+
+_SMALL = 2**16
+
+
+def seats(rows: Rows, sizes: Sequence[int]) -> Seats:
+    """Seats of agents that have `sizes` of the `rows`, one after the other.
+
+    XLA computes with what is built into a function as it compiles: that saves masks in small tables, and
+    takes minutes in large ones, which therefore are handed over.
+    """
+    on_device = jax.tree.map(jnp.asarray, rows)
+    small = np.size(rows.legal) <= _SMALL
+    return Seats(tuple(sizes), None if small else on_device, on_device if small else None)
 
 
 class TallyLearner(NamedTuple):
-    """A learning algorithm as three pure functions."""
+    """A learning algorithm on the agent states of `seats` as three pure functions."""
 
     init: Callable[..., Any]
-    """A fresh state, from a `key`."""
-    outputs: Callable[[Any], policy.Output]
-    """Logits [S, A] and values [S] of all agent states."""
-    update: Callable[[Any, trajectory.Tally, Int[Array, ""]], Any]
-    """The state after one update, the first of which has the number 0."""
+    """(seats, *, key) -> a fresh state."""
+    outputs: Callable[[Seats, Any], policy.Output]
+    """(seats, state) -> logits [S, A] and values [S] of all agent states."""
+    update: Callable[[Seats, Any, trajectory.Tally, Int[Array, ""]], tuple[Any, learners.Info]]
+    """(seats, state, tally, number) -> the state after that update, the first of which is number 0."""
 
 
 class TableState(NamedTuple):
@@ -51,56 +106,75 @@ class TableState(NamedTuple):
 
 
 def table(
-    seats: Seats,
-    rules: Sequence[learners.Rule],
+    rule: directions.Rule,
     *,
     step_size: float | types.Schedule,
-    magnet: regularisation.Magnet | None = None,
+    magnet: shaping.Magnet | None = None,
+    threshold: float | None = None,
+    entropy_cost: float = 0.0,
     baseline_rate: float | None = 0.05,
     average_over: str = "episodes",
     dtype: Any = jnp.float32,
 ) -> TallyLearner:
     """Logits in a table: the paper's update, summed, then the magnet's pull in closed form.
 
-    The baseline is a running mean of each state's returns, which moves by `baseline_rate` with every visit;
-    None for no baseline. The direction at a state is the sum over its visits divided by the number of
-    episodes, or, with `average_over="visits"`, by the number of its own visits. Logits are kept centred,
-    which changes no policy and keeps single precision where it is needed.
+    Logits are kept centred, which changes no policy and keeps single precision where it is needed; so the
+    direction's common mode is of no account, but for a threshold, which sees it dropped.
+
+    Args:
+      rule: the algorithm of all agents.
+      step_size: α.
+      magnet: see `shaping.shape`, as for the next two.
+      threshold: on logits.
+      entropy_cost: of the pull to the uniform policy.
+      baseline_rate: the baseline is a running mean of each state's returns, which moves by this with every
+        visit; None for no baseline.
+      average_over: a state's direction is the sum over its visits divided by the number of "episodes", or
+        by that of its own "visits".
+      dtype: of the table.
+
+    Returns:
+      The learner.
     """
     checks.one_of("average_over", average_over, ("episodes", "visits"))
-    _check_rules(rules, seats)
     if not callable(step_size):
         checks.non_negative("step_size", step_size)
-    legal, over_visits = jnp.asarray(seats.legal), average_over == "visits"
+    common_mode = "paper" if threshold is None else "dropped"
+    shape = shaping.shape(common_mode=common_mode, entropy_cost=entropy_cost, threshold=threshold)
 
-    def init(*, key: types.Key | None = None) -> TableState:
+    def init(seats: Seats, *, key: types.Key | None = None) -> TableState:
         del key  # zeros need no randomness
-        num_states, num_actions = seats.legal.shape
-        zeros = jnp.zeros((num_states, num_actions), dtype)
-        return TableState(tabular.Table(zeros, jnp.zeros(num_states, dtype)), jnp.array(zeros))
+        zeros = jnp.zeros(seats.all.legal.shape, dtype)
+        return TableState(tabular.Table(zeros, jnp.zeros(len(zeros), dtype)), jnp.array(zeros))
 
-    def outputs(state: TableState) -> Any:
+    def outputs(seats: Seats, state: TableState) -> Any:
+        del seats
         return policy.Output(state.table.logits, state.table.values)
 
-    def update(state: TableState, tally: trajectory.Tally, updates: Int[Array, ""]) -> TableState:
+    def update(
+        seats: Seats, state: TableState, tally: trajectory.Tally, updates: Int[Array, ""]
+    ) -> tuple[TableState, learners.Info]:
         logits, values = state.table.logits, jnp.asarray(state.table.values)
         visits = jnp.sum(tally.visits, axis=1)
-        direction = _directions(rules, seats, logits, tally, values if baseline_rate else None, updates)
-        size = jnp.asarray(_read(step_size, updates), dtype)
+        baseline = values if baseline_rate else None
+        direction, info = _follow(rule, shape, seats, logits, None, baseline, tally, updates)
+        size = jnp.asarray(directions.read(step_size, updates), dtype)
+        over_visits = average_over == "visits"
         divisor = jnp.where(visits > 0, visits, 1.0)[:, None] if over_visits else tally.episodes
         new = logits + size * direction / divisor
         reference = state.magnet
         if magnet is not None:
-            strength = jnp.asarray(_read(magnet.strength, updates), dtype)
-            pull = size * strength * visits[:, None] / divisor
-            new = (new + pull * reference) / (1.0 + pull)
-        new = jax.vmap(policy.centred)(new, legal)
+            strength = jnp.asarray(directions.read(magnet.strength, updates), dtype)
+            new = shaping.pulled(new, reference, size * strength * visits[:, None] / divisor)
+        new = jax.vmap(policy.centred)(new, seats.all.legal)
         if magnet is not None:
-            reference = reference + jnp.asarray(_read(magnet.speed, updates), dtype) * (new - reference)
+            reference = reference + jnp.asarray(directions.read(magnet.speed, updates), dtype) * (
+                new - reference
+            )
         if baseline_rate:
             mean = jnp.sum(tally.returns, axis=1) / jnp.maximum(visits, 1.0)
             values = values + (1.0 - (1.0 - baseline_rate) ** visits) * (mean - values)
-        return TableState(tabular.Table(new, values), reference)
+        return TableState(tabular.Table(new, values), reference), info
 
     return TallyLearner(init, outputs, update)
 
@@ -115,68 +189,83 @@ class NetworkState(NamedTuple):
 
 
 def network(
-    seats: Seats,
-    features: Float[np.ndarray, "S D"],
     model: policy.Model,
-    rules: Sequence[learners.Rule],
+    rule: directions.Rule,
     optimizers: Sequence[optax.GradientTransformation],
     *,
-    shared: bool = True,
-    magnet: regularisation.Magnet | None = None,
-    common_mode: str = "dropped",
+    magnet: shaping.Magnet | None = None,
+    common_mode: str = defaults.COMMON_MODE,
+    threshold: float | None = None,
+    entropy_cost: float = 0.0,
     baseline: bool = True,
     critic_cost: float = 1.0,
     average_rate: float = 0.001,
     alternating: bool = False,
     dtype: Any = jnp.float32,
 ) -> TallyLearner:
-    """One network for all seats, or one for each; a model with a critic has its value as the baseline.
+    """One network for all seats, or one for each.
 
     Gradients are sums over decisions divided by the number of episodes, as if every decision had gone
-    through the network on its own. Each network has its own of the `optimizers`; with `alternating`, separate
-    ones move in turn, and each optimizer counts its own turns.
+    through the network on its own.
+
+    Args:
+      model: of features to logits, and to a value if it has a critic.
+      rule: the algorithm of all agents.
+      optimizers: one for a network that all seats share, or one for each seat's own.
+      magnet: see `shaping.shape`, as for the next three.
+      common_mode: "dropped" or "paper".
+      threshold: on logits.
+      entropy_cost: of the pull to the uniform policy.
+      baseline: whether a critic's value is subtracted from returns.
+      critic_cost: of ½ (target − V)².
+      average_rate: at which the average of the parameters moves.
+      alternating: separate networks move in turn, and each optimizer counts its own turns.
+      dtype: of the parameters.
+
+    Returns:
+      The learner.
     """
-    checks.one_of("common_mode", common_mode, ("paper", "dropped"))
-    _check_rules(rules, seats)
-    groups = (slice(0, len(seats.legal)),) if shared else seats.rows
-    if len(optimizers) != len(groups):
-        raise ValueError(
-            f"there must be an optimizer for each of {len(groups)} networks, but are {len(optimizers)}."
-        )
-    inputs = [jnp.asarray(features[rows], dtype) for rows in groups]
-    legal = jnp.asarray(seats.legal)
+    shape = shaping.shape(
+        common_mode=common_mode, magnet=magnet, entropy_cost=entropy_cost, threshold=threshold
+    )
     model_outputs = jax.vmap(model.apply, in_axes=(None, 0))
 
-    def init(*, key: types.Key) -> NetworkState:
-        fresh = tuple(model.init(key=k) for k in jax.random.split(key, len(groups)))
+    def init(seats: Seats, *, key: types.Key) -> NetworkState:
+        if len(optimizers) not in (1, len(seats.sizes)):
+            raise ValueError(
+                f"there must be one optimizer, or one for each of {len(seats.sizes)} seats, "
+                f"but are {len(optimizers)}."
+            )
+        fresh = tuple(model.init(key=k) for k in jax.random.split(key, len(optimizers)))
         parameters = jax.tree.map(lambda leaf: leaf.astype(dtype), fresh)
         copies = tuple(jax.tree.map(jnp.array, parameters) for _ in range(2))
         smoothed = tuple(averaging.Smoothed(p, jnp.zeros((), jnp.int32)) for p in copies[1])
         fresh_states = tuple(o.init(p) for o, p in zip(optimizers, parameters, strict=True))
         return NetworkState(parameters, fresh_states, copies[0], smoothed)
 
-    def outputs_of(parameters: tuple[types.Parameters, ...]) -> Any:
+    def outputs_of(seats: Seats, parameters: tuple[types.Parameters, ...]) -> Any:
+        assert seats.all.features is not None, "a network sees features"
+        features = jnp.asarray(seats.all.features, dtype)
+        inputs = [features] if len(parameters) == 1 else [features[rows] for rows in seats.rows]
         found = [model_outputs(p, x) for p, x in zip(parameters, inputs, strict=True)]
         return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
 
-    def outputs(state: NetworkState) -> Any:
-        return outputs_of(state.parameters)
+    def outputs(seats: Seats, state: NetworkState) -> Any:
+        return outputs_of(seats, state.parameters)
 
-    def update(state: NetworkState, tally: trajectory.Tally, updates: Int[Array, ""]) -> NetworkState:
-        found, pull_back = jax.vjp(outputs_of, state.parameters)
-        visits = jnp.sum(tally.visits, axis=1)
-        direction = _directions(rules, seats, found.logits, tally, found.value if baseline else None, updates)
-        if common_mode == "dropped":
-            direction = jax.vmap(policy.centred)(direction, legal)
-        if magnet is not None:
-            strength = jnp.asarray(_read(magnet.strength, updates), direction.dtype)
-            pull = jax.vmap(regularisation.magnet_pull)(found.logits, outputs_of(state.magnets).logits, legal)
-            direction = direction + strength * visits[:, None] * pull
+    def update(
+        seats: Seats, state: NetworkState, tally: trajectory.Tally, updates: Int[Array, ""]
+    ) -> tuple[NetworkState, learners.Info]:
+        found, pull_back = jax.vjp(functools.partial(outputs_of, seats), state.parameters)
+        reference = None if magnet is None else outputs_of(seats, state.magnets).logits
+        values = found.value if baseline else None
+        direction, info = _follow(rule, shape, seats, found.logits, reference, values, tally, updates)
         error = None
         if found.value is not None:
+            visits = jnp.sum(tally.visits, axis=1)
             error = critic_cost * (visits * found.value - jnp.sum(tally.returns, axis=1)) / tally.episodes
         (gradients,) = pull_back(policy.Output(-direction / tally.episodes, error))
-        return _stepped(state, gradients, updates)
+        return _stepped(state, gradients, updates), info
 
     def _stepped(state: NetworkState, gradients: Any, updates: Int[Array, ""]) -> NetworkState:
         parts = []
@@ -188,12 +277,11 @@ def network(
                 )
             parameters = optax.apply_updates(parameters, steps)
             if magnet is not None:
-                speed = _read(magnet.speed, updates)
-                reference = averaging.moved(reference, parameters, speed)
+                reference = averaging.moved(reference, parameters, directions.read(magnet.speed, updates))
             smoothed = averaging.smooth(smoothed, parameters, average_rate)
             new = (parameters, optimizer_state, reference, smoothed)
-            if alternating and not shared:
-                turn = updates % len(groups) == group
+            if alternating and len(optimizers) > 1:
+                turn = updates % len(optimizers) == group
                 new = jax.tree.map(lambda a, b, turn=turn: jnp.where(turn, a, b), new, old)
             parts.append(new)
         return NetworkState(*(tuple(part) for part in zip(*parts, strict=True)))
@@ -206,32 +294,51 @@ def averaged(state: NetworkState) -> NetworkState:
     return state._replace(parameters=tuple(average.parameters for average in state.averages))
 
 
-def _directions(
-    rules: Sequence[learners.Rule],
+def _follow(
+    rule: directions.Rule,
+    shape: shaping.Shape,
     seats: Seats,
     logits: Float[Array, "S A"],
-    tally: trajectory.Tally,
+    reference: Float[Array, "S A"] | None,
     values: Float[Array, "S"] | None,
+    tally: trajectory.Tally,
     updates: Int[Array, ""],
-) -> Float[Array, "S A"]:
-    """The sum of every agent's directions by its own rule."""
+) -> tuple[Float[Array, "S A"], learners.Info]:
+    """What a tally says of all agent states.
+
+    Args:
+      rule: the algorithm.
+      shape: what its directions go through.
+      seats: whose agent states they are.
+      logits: of the policy that the tally was made with.
+      reference: the magnet's logits, if the shape has a magnet.
+      values: baselines; None for none.
+      tally: the sums over the decisions at each state.
+      updates: before this one.
+
+    Returns:
+      The sums of the shaped directions, and the figures of the update.
+    """
+    legal = jnp.asarray(seats.all.legal)
     sums = tally.returns if values is None else tally.returns - tally.visits * values[:, None]
-    legal = jnp.asarray(seats.legal)
-    parts = []
-    for rule, rows in zip(rules, seats.rows, strict=True):
-        with jax.numpy_dtype_promotion("standard"):
-            exploration = jnp.asarray(rule.exploration(updates), logits.dtype)
-        probabilities = jax.vmap(policy.probabilities)(logits[rows], legal[rows])
-        add = jax.vmap(learners.summed_direction, in_axes=(None, 0, 0, 0, None))
-        parts.append(add(rule, probabilities, sums[rows], legal[rows], exploration))
-    return jnp.concatenate(parts)
+    exploration = jnp.asarray(directions.read(rule.exploration, updates), logits.dtype)
+    probabilities = jax.vmap(policy.probabilities)(logits, legal)
+    add = jax.vmap(directions.summed_direction, in_axes=(None, 0, 0, 0, None))
+    # Agent by agent, which is how XLA rounds as it did in the runs on record.
+    parts = [add(rule, probabilities[at], sums[at], legal[at], exploration) for at in seats.rows]
+    direction = jnp.concatenate(parts)
+    visits = jnp.sum(tally.visits, axis=1)
+    row = shaping.Row(logits, legal, reference, updates, visits)
+    axes = shaping.Row(0, 0, None if reference is None else 0, None, 0)
+    direction = jax.vmap(shape, in_axes=(0, axes))(direction, row)
 
-
-def _read(value: float | types.Schedule, count: Int[Array, ""]) -> Any:
-    with jax.numpy_dtype_promotion("standard"):
-        return value(count) if callable(value) else value
-
-
-def _check_rules(rules: Sequence[learners.Rule], seats: Seats) -> None:
-    if len(rules) != len(seats.rows):
-        raise ValueError(f"there are {len(seats.rows)} agents, but {len(rules)} rules.")
+    means = direction / jnp.where(visits > 0, visits, 1.0)[:, None]
+    entries = jnp.sum(visits * jnp.sum(legal, axis=1).astype(visits.dtype))
+    mean_square = jnp.sum(visits[:, None] * means**2) / jnp.where(entries > 0, entries, 1.0)
+    entropy = jnp.broadcast_to(jax.vmap(policy.entropy)(logits, legal)[:, None], logits.shape)
+    counts, chances, surprise = (
+        jnp.ravel(each).astype(logits.dtype) for each in (tally.visits, probabilities, entropy)
+    )
+    return direction, learners.info_of(
+        counts, chances, surprise, mean_square.astype(logits.dtype), exploration
+    )

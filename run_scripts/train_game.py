@@ -50,6 +50,8 @@ TOPICS = {
         "magnet_decay": "Its power of decay over time.",
         "magnet_speed": "c: the magnet moves c / decay_start of its way to the policy; 0: entropy.",
         "magnet_speed_decay": "p of its factor (1 + t / decay_start)^-p.",
+        "threshold": "No centred logit is pushed beyond this; for none, leave it out.",
+        "entropy_cost": "Pull to the uniform policy, for returns scaled to [-1, 0]; 0 for none.",
         "average_power": "p of the weight t^p in the average policy: 0 uniform, 1 linear.",
         "average_forgetting": "Geometric weights: what was before fades by this at each update.",
     },

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import learners, neural
+from pohp_neurd import directions, learners, neural
 from pohp_neurd.online import actor_critic
 
 SIZE, ACTIONS, WIDTH = 11, 3, 7
@@ -13,7 +13,7 @@ SIZE, ACTIONS, WIDTH = 11, 3, 7
 
 def _both(learning_rate=1e-2):
     adam = actor_critic.Adam(learning_rate)
-    rule = learners.neurd_cix(0.3)
+    rule = directions.neurd_cix(0.3)
     sparse = actor_critic.sparse(SIZE, ACTIONS, rule, adam, torso=(WIDTH, WIDTH))
     model = neural.network(SIZE, ACTIONS, torso=(WIDTH, WIDTH), critic=True)
     return sparse, actor_critic.dense(model, rule, adam)
@@ -59,4 +59,4 @@ def test_sparse_equals_dense_over_200_updates():
 
 def test_the_torso_must_be_two_layers_of_one_width():
     with pytest.raises(ValueError, match=r"two layers of one width, but the torso is \(8, 9\)"):
-        actor_critic.sparse(4, 2, learners.spg(), actor_critic.Adam(0.1), torso=(8, 9))
+        actor_critic.sparse(4, 2, directions.spg(), actor_critic.Adam(0.1), torso=(8, 9))

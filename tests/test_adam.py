@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from pohp_neurd import adam
+from pohp_neurd import optimizers
 
 
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-2])
@@ -15,7 +15,7 @@ def test_it_is_optax_adam_without_momentum(epsilon):
     # optax itself mixes dtypes.
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         parameters = {"w": jnp.asarray(rng.normal(size=(3, 4))), "b": jnp.asarray(rng.normal(size=4))}
-        ours = adam.adam_without_momentum(0.01, epsilon=epsilon)
+        ours = optimizers.adam_without_momentum(0.01, epsilon=epsilon)
         others = [
             optax.adam(0.01, b1=0.0, eps=epsilon),
             optax.chain(
@@ -34,26 +34,26 @@ def test_it_is_optax_adam_without_momentum(epsilon):
 
 def test_the_first_step_is_one_learning_rate():
     """ν̂ = g² after one update, in float32 too, where 1 − 0.999 loses digits."""
-    optimizer = adam.adam_without_momentum(0.5)
+    optimizer = optimizers.adam_without_momentum(0.5)
     step, _ = optimizer.update(jnp.array([3.0, -0.1]), optimizer.init(jnp.zeros(2)))
     np.testing.assert_allclose(step, [-0.5, 0.5], rtol=1e-5)
 
 
 def test_idle_parameters_keep_still_and_their_moments_decay():
-    optimizer = adam.adam_without_momentum(0.1, decay=0.9)
+    optimizer = optimizers.adam_without_momentum(0.1, decay=0.9)
     _, state = optimizer.update(jnp.array([2.0]), optimizer.init(jnp.zeros(1)))
     before = state.second_moment
     for _ in range(7):
         step, state = optimizer.update(jnp.zeros(1), state)
         assert float(step[0]) == 0.0
-    left = adam.idle_decay(jnp.int32(7), 0.9)
+    left = optimizers.idle_decay(jnp.int32(7), 0.9)
     np.testing.assert_allclose(state.second_moment, left * before, rtol=1e-5)
 
 
 def test_the_learning_rate_may_be_traced():
     @jax.jit
     def first_step(rate):
-        optimizer = adam.adam_without_momentum(rate)
+        optimizer = optimizers.adam_without_momentum(rate)
         return optimizer.update(jnp.ones(1), optimizer.init(jnp.zeros(1)))[0][0]
 
     np.testing.assert_allclose([first_step(0.1), first_step(0.3)], [-0.1, -0.3], rtol=1e-5)
@@ -62,6 +62,6 @@ def test_the_learning_rate_may_be_traced():
 
 def test_wrong_settings_are_refused():
     with pytest.raises(ValueError, match="learning_rate must be a finite number of at least 0, but is -1"):
-        adam.adam_without_momentum(-1.0)
+        optimizers.adam_without_momentum(-1.0)
     with pytest.raises(ValueError, match=r"decay must lie in \[0, 1\], but is 2"):
-        adam.adam_without_momentum(0.1, decay=2.0)
+        optimizers.adam_without_momentum(0.1, decay=2.0)

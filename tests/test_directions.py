@@ -7,7 +7,7 @@ import oracles
 import pytest
 from decisions import batch
 
-from pohp_neurd import learners, policy, tabular
+from pohp_neurd import directions, learners, optimizers, policy, tabular
 
 EXPLORATIONS = (0.0, 0.05, 0.3, 0.5, 0.9, 1.0)
 PI = np.array([0.1, 0.55, 0.35, 0.0])
@@ -15,7 +15,7 @@ LEGAL = np.array([True, True, True, False])
 RETURNS = np.array([-0.2, -2.5, -1.0, 0.0])
 
 
-def directions(function, exploration, baseline=0.0, pi=PI, legal=LEGAL, returns=RETURNS):
+def of_all_actions(function, exploration, baseline=0.0, pi=PI, legal=LEGAL, returns=RETURNS):
     """The direction for every action that could have been sampled, in float64."""
     with jax.enable_x64(True):
         rows = []
@@ -30,7 +30,7 @@ def directions(function, exploration, baseline=0.0, pi=PI, legal=LEGAL, returns=
 
 def test_spg_by_hand():
     pi = np.array([0.25, 0.75])
-    got = directions(learners.spg_direction, 1.0, pi=pi, legal=np.ones(2, bool), returns=[-1.0, -2.0])
+    got = of_all_actions(directions.spg_direction, 1.0, pi=pi, legal=np.ones(2, bool), returns=[-1.0, -2.0])
     np.testing.assert_array_equal(got, [[-0.75, 0.75], [0.5, -0.5]])
 
 
@@ -39,21 +39,23 @@ def test_neurd_cix_by_hand():
     given = {"pi": pi, "legal": np.ones(2, bool), "returns": [-1.0, -2.0]}
     # Eq. 6: G / π(A) · (1{a = A} − π(A)).
     np.testing.assert_allclose(
-        directions(learners.neurd_cix_direction, 0.0, **given), [[-3.0, 1.0], [2.0, -2.0 / 3]], rtol=1e-15
+        of_all_actions(directions.neurd_cix_direction, 0.0, **given),
+        [[-3.0, 1.0], [2.0, -2.0 / 3]],
+        rtol=1e-15,
     )
     # Eq. 9 with β = 0.5 and 1; Eq. 10 with β = 1.
     np.testing.assert_array_equal(
-        directions(learners.neurd_cix_direction, 0.25, **given), [[-1.5, 0.5], [1.5, -0.5]]
+        of_all_actions(directions.neurd_cix_direction, 0.25, **given), [[-1.5, 0.5], [1.5, -0.5]]
     )
     np.testing.assert_array_equal(
-        directions(learners.neurd_cix_direction, 1.0, **given), [[-0.75, 0.25], [1.5, -0.5]]
+        of_all_actions(directions.neurd_cix_direction, 1.0, **given), [[-0.75, 0.25], [1.5, -0.5]]
     )
 
 
 @pytest.mark.parametrize("exploration", EXPLORATIONS)
 @pytest.mark.parametrize("baseline", [0.0, -0.7])
 def test_neurd_cix_matches_the_oracle(exploration, baseline):
-    got = directions(learners.neurd_cix_direction, exploration, baseline)
+    got = of_all_actions(directions.neurd_cix_direction, exploration, baseline)
     for action, row in enumerate(got):
         expected = oracles.advantages(RETURNS[action], action, PI, exploration or 1e-300, baseline)
         np.testing.assert_allclose(row, np.where(LEGAL, expected, 0.0), rtol=1e-12, atol=1e-12)
@@ -65,7 +67,7 @@ def test_spg_is_the_importance_corrected_gradient_of_the_policy(baseline):
     with jax.enable_x64(True):
         logits = np.where(LEGAL, np.log(np.where(LEGAL, PI, 1.0)), 0.3)
         slopes = jax.jit(jax.jacobian(policy.probabilities))(jnp.asarray(logits), jnp.asarray(LEGAL))
-        got = directions(learners.spg_direction, 1.0, baseline)
+        got = of_all_actions(directions.spg_direction, 1.0, baseline)
         for action, row in enumerate(got):
             scale = (RETURNS[action] - baseline) / PI[action]
             np.testing.assert_allclose(row, scale * slopes[action], atol=1e-14)
@@ -75,27 +77,27 @@ def test_spg_is_the_importance_corrected_gradient_of_the_policy(baseline):
 
 def test_neurd_cix_without_exploration_is_neurd():
     pi = PI[:3]
-    for action, row in enumerate(directions(learners.neurd_cix_direction, 0.0)):
+    for action, row in enumerate(of_all_actions(directions.neurd_cix_direction, 0.0)):
         neurd = RETURNS[action] / pi[action] * (np.eye(3)[action] - pi[action])
         np.testing.assert_allclose(row[:3], neurd, rtol=1e-14)
     decisions = batch()
     model = tabular.table(3, 4)
-    state = learners.learner(model.apply, learners.neurd(), learners.sgd(0.1)).init(model.init())
+    state = learners.learner(model.apply, directions.neurd(), optimizers.sgd(0.1)).init(model.init())
     moved = [
-        jax.jit(learners.learner(model.apply, rule, learners.sgd(0.1)).update)(state, decisions)[0]
-        for rule in (learners.neurd(), learners.neurd_cix(0.0))
+        jax.jit(learners.learner(model.apply, rule, optimizers.sgd(0.1)).update)(state, decisions)[0]
+        for rule in (directions.neurd(), directions.neurd_cix(0.0))
     ]
     np.testing.assert_array_equal(*(state.parameters.logits for state in moved))
 
 
 def test_neurd_cix_with_full_exploration_is_equation_10():
-    for action, row in enumerate(directions(learners.neurd_cix_direction, 1.0)):
+    for action, row in enumerate(of_all_actions(directions.neurd_cix_direction, 1.0)):
         expected = RETURNS[action] * (np.eye(4)[action] - PI[action])
         np.testing.assert_allclose(row, np.where(LEGAL, expected, 0.0), rtol=1e-15)
 
 
 def test_full_exploration_differs_from_spg_at_other_actions_only():
-    full, spg = (directions(d, 1.0) for d in (learners.neurd_cix_direction, learners.spg_direction))
+    full, spg = (of_all_actions(d, 1.0) for d in (directions.neurd_cix_direction, directions.spg_direction))
     for action in range(3):
         assert full[action, action] == spg[action, action]
         others = np.arange(4) != action
@@ -106,7 +108,7 @@ def test_full_exploration_differs_from_spg_at_other_actions_only():
 @pytest.mark.parametrize("exploration", EXPLORATIONS)
 @pytest.mark.parametrize("baseline", [0.0, -0.7])
 def test_expected_neurd_cix_has_the_closed_form(exploration, baseline):
-    rows = directions(learners.neurd_cix_direction, exploration, baseline)
+    rows = of_all_actions(directions.neurd_cix_direction, exploration, baseline)
     pi = PI[:3]
     mean, _ = oracles.moments(rows, pi)
     shrunk = pi * (RETURNS[:3] - baseline) / np.minimum(1, pi + exploration)
@@ -115,14 +117,14 @@ def test_expected_neurd_cix_has_the_closed_form(exploration, baseline):
 
 @pytest.mark.parametrize("baseline", [0.0, -0.7])
 def test_expected_spg_is_pi_times_advantage_whatever_the_baseline(baseline):
-    mean, _ = oracles.moments(directions(learners.spg_direction, 1.0, baseline), PI[:3])
+    mean, _ = oracles.moments(of_all_actions(directions.spg_direction, 1.0, baseline), PI[:3])
     np.testing.assert_allclose(mean, PI * (RETURNS - PI @ RETURNS), atol=1e-14)
 
 
 def test_expected_full_exploration_is_spg_up_to_the_common_part_given_the_value():
     value = PI @ RETURNS
-    full, _ = oracles.moments(directions(learners.neurd_cix_direction, 1.0, value)[:, :3], PI[:3])
-    spg, _ = oracles.moments(directions(learners.spg_direction, 1.0, value)[:, :3], PI[:3])
+    full, _ = oracles.moments(of_all_actions(directions.neurd_cix_direction, 1.0, value)[:, :3], PI[:3])
+    spg, _ = oracles.moments(of_all_actions(directions.spg_direction, 1.0, value)[:, :3], PI[:3])
     np.testing.assert_allclose(full - full.mean(), spg - spg.mean(), atol=1e-14)
-    without, _ = oracles.moments(directions(learners.neurd_cix_direction, 1.0)[:, :3], PI[:3])
+    without, _ = oracles.moments(of_all_actions(directions.neurd_cix_direction, 1.0)[:, :3], PI[:3])
     assert np.max(np.abs(without - without.mean() - spg + spg.mean())) > 0.1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd import agent_state, exact, learners, openspiel
+from pohp_neurd import agent_state, directions, exact, learners, openspiel
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.finite import tree_builder
 
@@ -219,7 +219,7 @@ def test_expected_directions_equal_enumeration_of_trajectories(exploration, base
     found = exact.quantities(tree, policy)
     values = np.sum(policy * found.shifted_action_value, axis=1)
     totals = {name: np.zeros_like(policy) for name in ("spg", "neurd_cix")}
-    directions = {"spg": learners.spg_direction, "neurd_cix": learners.neurd_cix_direction}
+    directions_of = {"spg": directions.spg_direction, "neurd_cix": directions.neurd_cix_direction}
     returns = tree.shifted_rewards.copy()
     for start, stop in zip(tree.levels[1:-1], tree.levels[2:], strict=True):
         returns[start:stop] += returns[tree.parent[start:stop]]
@@ -247,7 +247,7 @@ def test_expected_directions_equal_enumeration_of_trajectories(exploration, base
             weight=np.ones(len(states)),
             target=np.zeros(len(states)),
         )
-        for name, function in directions.items():
+        for name, function in directions_of.items():
             one = lambda p, d, f=function: f(p, d, exploration)  # noqa: E731
             each = np.asarray(jax.vmap(one)(policy[states], decisions))
             np.add.at(totals[name], states, np.array(batch["weight"])[:, None] * each)

@@ -11,7 +11,7 @@ import pytest
 from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 
-from pohp_neurd import checks, learners, neural
+from pohp_neurd import checks, directions, neural
 from pohp_neurd.online import actor_critic, host, lifetimes
 from pohp_neurd.online import agent as online
 
@@ -139,7 +139,7 @@ def test_exploration_decays_on_the_host_as_it_does_inside_jit():
     played = host.train(Still(), options, steps, learning_rate=0.1, exploration=1.0, torso=(4, 4))
     body = actor_critic.dense(
         neural.network(3, 2, torso=(4, 4), critic=True),
-        learners.neurd_cix(lambda count: (1.0 + count.astype(jnp.float32) / 2.0) ** -2.0),
+        directions.neurd_cix(lambda count: (1.0 + count.astype(jnp.float32) / 2.0) ** -2.0),
         actor_critic.Adam(0.1, options.decay, options.epsilon),
         common_mode=options.common_mode,
     )

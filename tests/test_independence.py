@@ -368,18 +368,19 @@ def test_episodes_of_a_batch_and_of_two_batches():
 def recorded_loop(seed, updates=1_024):
     """What both agents did at every update of a self-play loop of one episode each: [2, updates]."""
     tree = matrix_game.zero_sum(matrix_game.ROCK_PAPER_SCISSORS)
-    seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(2))))
 
-    def init(*, key):
+    def init(seats, *, key):
         return jnp.zeros((updates, 2, 3))
 
-    def outputs(log):
+    def outputs(seats, log):
         return policy.Output(jnp.zeros((2, 3)), jnp.zeros(2))
 
-    recorder = tally_learners.TallyLearner(
-        init, outputs, lambda log, tally, number: log.at[number].set(tally.visits)
-    )
-    loop, arena = self_play.loop(seats, recorder, num_episodes=1), self_play.arena_of(tree)
+    def update(seats, log, tally, number):
+        nothing = learners.Info(*(jnp.zeros(()) for _ in learners.Info._fields))
+        return log.at[number].set(tally.visits), nothing
+
+    recorder = tally_learners.TallyLearner(init, outputs, update)
+    loop, arena = self_play.loop(recorder, num_episodes=1), self_play.arena_of(tree)
     key = jax.random.key(seed)
     state = loop.init(arena, key=key)
     for _ in range(2):

@@ -1,12 +1,8 @@
-"""The learner, its schedules and its optimizers, over tables and networks."""
+"""The learner from decisions, its schedules and its optimizers, over tables and networks."""
 
-import functools
 
-import hypothesis
-import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import optax
 import oracles
@@ -14,7 +10,7 @@ import pytest
 from decisions import batch
 from pohp_neurd.games import two_state_mdp
 
-from pohp_neurd import adam, estimators, learners, neural, policy, regularisation, tabular
+from pohp_neurd import directions, learners, neural, optimizers, policy, shaping, tabular
 
 EXPLORATIONS = (0.0, 0.05, 0.3, 0.5, 0.9, 1.0)
 PI = np.array([0.1, 0.55, 0.35, 0.0])
@@ -22,20 +18,12 @@ LEGAL = np.array([True, True, True, False])
 RETURNS = np.array([-0.2, -2.5, -1.0, 0.0])
 
 
-@pytest.fixture
-def unchecked():
-    """Without the shape checks of the tests, as users run the package."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
 # SPG is the gradient of the expected return.
 
 
 def spg_update(model, parameters, decisions):
     """What one plain step of size 1 adds to the parameters."""
-    learner = learners.learner(model.apply, learners.spg(), learners.sgd(1.0))
+    learner = learners.learner(model.apply, directions.spg(), optimizers.sgd(1.0))
     state, _ = jax.jit(learner.update)(learner.init(parameters), decisions)
     return jax.tree.map(lambda new, old: new - old, state.parameters, parameters)
 
@@ -142,7 +130,7 @@ def test_tabular_neurd_cix_is_hedge(exploration, common_mode):
     with jax.enable_x64(True):
         model = tabular.table(num_states, num_actions)
         learner = learners.learner(
-            model.apply, learners.neurd_cix(exploration), learners.sgd(step_size), common_mode=common_mode
+            model.apply, directions.neurd_cix(exploration), optimizers.sgd(step_size), common_mode=common_mode
         )
         update, state = jax.jit(learner.update), learner.init(model.init())
         cumulative = np.zeros((num_states, num_actions))
@@ -181,7 +169,7 @@ def by_hand(model, parameters, decisions, exploration):
 
     def gradient(one):
         pi = policy.probabilities(model.apply(parameters, one.agent_state).logits, one.legal)
-        direction = learners.neurd_cix_direction(pi, one, exploration)
+        direction = directions.neurd_cix_direction(pi, one, exploration)
 
         def objective(p):
             output = model.apply(p, one.agent_state)
@@ -203,7 +191,9 @@ def test_update_follows_the_direction_and_the_critic(kind, size):
         else:
             model, features = neural.network(3, 4, torso=(5, 4), critic=True), 3
         decisions = batch(size=size, features=features, dtype=jnp.float64)
-        learner = learners.learner(model.apply, learners.neurd_cix(0.2), learners.sgd(0.5))
+        learner = learners.learner(
+            model.apply, directions.neurd_cix(0.2), optimizers.sgd(0.5), common_mode="paper"
+        )
         parameters = jax.jit(model.init)(key=jax.random.key(1))
         after, _ = jax.jit(learner.update)(learner.init(parameters), decisions)
         expected = jax.jit(lambda p, d: by_hand(model, p, d, 0.2))(parameters, decisions)
@@ -218,7 +208,7 @@ def test_update_follows_the_direction_and_the_critic(kind, size):
 
 def test_critic_descends_half_its_squared_error():
     model = tabular.table(2, 2, critic=True)
-    learner = learners.learner(model.apply, learners.spg(), learners.sgd(0.25), critic_cost=2.0)
+    learner = learners.learner(model.apply, directions.spg(), optimizers.sgd(0.25), critic_cost=2.0)
     start = model.init()._replace(values=jnp.array([-1.0, 0.0]))
     decision = learners.Decision(
         jnp.array([0]), jnp.ones((1, 2), bool), jnp.array([0]), jnp.array([0.5]), jnp.array([0.0]),
@@ -232,23 +222,23 @@ def test_critic_descends_half_its_squared_error():
 @pytest.mark.parametrize(
     ("rule", "size", "common_mode"),
     [
-        (learners.spg(), 5, "paper"),
-        (learners.neurd_cix(0.1), 5, "dropped"),
+        (directions.spg(), 5, "paper"),
+        (directions.neurd_cix(0.1), 5, "dropped"),
         *[
             pytest.param(rule, size, common_mode, marks=pytest.mark.slow)
-            for rule in (learners.spg(), learners.neurd(), learners.neurd_cix(0.1))
+            for rule in (directions.spg(), directions.neurd(), directions.neurd_cix(0.1))
             for size, common_mode in ((1, "paper"), (5, "dropped"))
             if (rule.exploration(0), size) != (0.1, 5)  # among the quick ones
         ],
     ],
 )
 def test_illegal_logits_never_move(rule, size, common_mode):
-    options = {"common_mode": common_mode, "threshold": 2.0, "magnet": regularisation.Magnet(0.3, 0.1)}
+    options = {"common_mode": common_mode, "threshold": 2.0, "magnet": shaping.Magnet(0.3, 0.1)}
     legal = jnp.tile(jnp.array([True, False, True, False]), (size, 1))
 
     table = tabular.table(3, 4)
     start = table.init()._replace(logits=jax.random.normal(jax.random.key(0), (3, 4)))
-    learner = learners.learner(table.apply, rule, adam.adam_without_momentum(0.1), **options)
+    learner = learners.learner(table.apply, rule, optimizers.adam_without_momentum(0.1), **options)
     decisions = batch(size=size)._replace(legal=legal, action=jnp.zeros(size, jnp.int32))
     state = learner.init(start)._replace(magnet=table.init())
     after, _ = jax.jit(learner.update)(state, decisions)
@@ -257,7 +247,7 @@ def test_illegal_logits_never_move(rule, size, common_mode):
 
     network = neural.network(3, 4, torso=(4,))
     start = jax.jit(network.init)(key=jax.random.key(0))
-    learner = learners.learner(network.apply, rule, adam.adam_without_momentum(0.1), **options)
+    learner = learners.learner(network.apply, rule, optimizers.adam_without_momentum(0.1), **options)
     decisions = decisions._replace(agent_state=jnp.ones((size, 3)))
     after, _ = jax.jit(learner.update)(learner.init(start), decisions)
     for name, axis in (("w", 1), ("b", 0)):
@@ -268,10 +258,8 @@ def test_illegal_logits_never_move(rule, size, common_mode):
 @pytest.mark.thorough
 def test_padding_changes_nothing_and_stays_finite():
     model = tabular.table(3, 4, critic=True)
-    for rule in (learners.spg(), learners.neurd()):  # a probability of 0 weighs most without exploration
-        learner = learners.learner(
-            model.apply, rule, learners.sgd(0.1), magnet=regularisation.Magnet(0.1, 0.1)
-        )
+    for rule in (directions.spg(), directions.neurd()):  # a probability of 0 weighs most without exploration
+        learner = learners.learner(model.apply, rule, optimizers.sgd(0.1), magnet=shaping.Magnet(0.1, 0.1))
         decisions = batch(size=5)
         padding = jax.tree.map(lambda x: jnp.zeros((3, *x.shape[1:]), x.dtype), decisions)
         # A critic says something at padding too.
@@ -290,7 +278,9 @@ def test_dropping_the_common_mode_centres_the_direction_and_keeps_the_policy():
     model, decisions = tabular.table(3, 4), batch()
     tables = {}
     for mode in ("paper", "dropped"):
-        learner = learners.learner(model.apply, learners.neurd_cix(0.1), learners.sgd(0.1), common_mode=mode)
+        learner = learners.learner(
+            model.apply, directions.neurd_cix(0.1), optimizers.sgd(0.1), common_mode=mode
+        )
         state = learner.init(model.init())
         one = jax.tree.map(lambda x: x[:1], decisions)
         tables[mode] = jax.jit(learner.update)(state, one)[0].parameters.logits[one.agent_state[0]]
@@ -307,7 +297,7 @@ def test_state_can_be_donated():
     # Parameters and magnet start out equal, and must not be one buffer.
     model = tabular.table(3, 4)
     learner = learners.learner(
-        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=regularisation.Magnet(0.2, speed=0.25)
+        model.apply, directions.neurd_cix(0.1), optimizers.sgd(0.5), magnet=shaping.Magnet(0.2, speed=0.25)
     )
     state, _ = jax.jit(learner.update, donate_argnums=0)(learner.init(model.init()), batch())
     assert np.all(np.isfinite(state.parameters.logits))
@@ -317,22 +307,22 @@ def test_state_can_be_donated():
 
 
 def test_theorem1_schedule():
-    schedule = learners.theorem1_exploration(0.7, 5)
+    schedule = directions.theorem1_exploration(0.7, 5)
     for t in (1, 2, 10, 1000):
         np.testing.assert_allclose(schedule(t - 1), min(1.0, 0.7 / np.sqrt(5 * t)), rtol=1e-6)
         np.testing.assert_allclose(schedule(jnp.asarray(t - 1)), min(1.0, 0.7 / np.sqrt(5 * t)), rtol=1e-6)
-    assert float(learners.theorem1_exploration(10.0, 2)(0)) == 1
+    assert float(directions.theorem1_exploration(10.0, 2)(0)) == 1
 
 
 def test_schedules_are_read_at_the_number_of_updates():
     model, decisions = tabular.table(3, 4), batch()
     schedules = {
-        "theorem 1": learners.theorem1_exploration(0.5, 4),
+        "theorem 1": directions.theorem1_exploration(0.5, 4),
         "optax": optax.linear_schedule(1.0, 0.0, 4),
-        "constant": learners.constant(0.25),
+        "constant": directions.constant(0.25),
     }
     for schedule in schedules.values():
-        learner = learners.learner(model.apply, learners.neurd_cix(schedule), learners.sgd(0.1))
+        learner = learners.learner(model.apply, directions.neurd_cix(schedule), optimizers.sgd(0.1))
         state, update = learner.init(model.init()), jax.jit(learner.update)
         for count in range(3):
             state, info = update(state, decisions)
@@ -341,7 +331,7 @@ def test_schedules_are_read_at_the_number_of_updates():
 
 def test_adam_without_momentum_is_adam():
     start = {"w": jnp.array([1.0, -2.0, 3.0])}
-    one, other = adam.adam_without_momentum(0.01), optax.adam(0.01, b1=0.0, b2=0.999, eps=1e-8)
+    one, other = optimizers.adam_without_momentum(0.01), optax.adam(0.01, b1=0.0, b2=0.999, eps=1e-8)
     states, parameters = [one.init(start), other.init(start)], [start, start]
     for step in range(5):
         gradient = {"w": jax.random.normal(jax.random.key(step), (3,)) * jnp.array([1e-6, 1.0, 1e3])}
@@ -355,7 +345,7 @@ def test_adam_without_momentum_is_adam():
 
 
 def test_rules_by_name():
-    assert learners.rule("spg", 0.3).direction is learners.spg_direction
+    assert learners.rule("spg", 0.3).direction is directions.spg_direction
     assert learners.rule("spg", 0.3).exploration(0) == 1
     assert learners.rule("neurd", 0.3).exploration(0) == 0
     assert learners.rule("neurd_cix", 0.3).exploration(5) == 0.3
@@ -369,7 +359,8 @@ def test_info_matches_numpy():
     model, decisions = tabular.table(3, 4), batch(size=8)
     start = model.init()._replace(logits=jax.random.normal(jax.random.key(0), (3, 4)))
     exploration = 0.3
-    learner = learners.learner(model.apply, learners.neurd_cix(exploration), learners.sgd(0.1))
+    rule = directions.neurd_cix(exploration)
+    learner = learners.learner(model.apply, rule, optimizers.sgd(0.1), common_mode="paper")
     _, info = jax.jit(learner.update)(learner.init(start), decisions)
     counted = np.asarray(decisions.weight) > 0
     assert counted.sum() == 7
@@ -389,221 +380,3 @@ def test_info_matches_numpy():
     np.testing.assert_allclose(info.capped, np.mean(p[counted] + exploration >= 1), rtol=1e-6)
     np.testing.assert_allclose(info.advantage_scale, np.sqrt(squares / entries), rtol=1e-5)
     np.testing.assert_allclose(info.exploration, exploration, rtol=1e-6)
-
-
-# One battery over all learners.
-
-BATTERY = {
-    "spg table": (learners.spg(), "sgd", {}),
-    "neurd table": (learners.neurd(), "sgd", {}),
-    "neurd_cix table": (learners.neurd_cix(0.1), "sgd", {"common_mode": "dropped"}),
-    "neurd_cix schedule": (learners.neurd_cix(learners.theorem1_exploration(0.5, 4)), "adam", {}),
-    "optax schedule": (learners.neurd_cix(optax.linear_schedule(1.0, 0.0, 9)), "sgd schedule", {}),
-    "threshold": (learners.neurd(), "sgd", {"threshold": 2.0}),
-    "magnet": (learners.neurd_cix(0.1), "sgd", {"magnet": regularisation.Magnet(0.3)}),
-    "moving magnet": (
-        learners.neurd_cix(0.1),
-        "adam",
-        {"magnet": regularisation.Magnet(optax.constant_schedule(0.3), speed=0.01), "threshold": 3.0},
-    ),
-}
-
-
-def build(name, network):
-    rule, optimizer, options = BATTERY[name]
-    optimizers = {
-        "sgd": learners.sgd(0.1),
-        "sgd schedule": learners.sgd(optax.exponential_decay(0.1, 10, 0.5)),
-        "adam": adam.adam_without_momentum(1e-3),
-    }
-    model = neural.network(3, 4, torso=(5, 4), critic=True) if network else tabular.table(3, 4)
-    return model, learners.learner(model.apply, rule, optimizers[optimizer], **options)
-
-
-def battery():
-    """Every learner on a table; two of them on a network; the rest with the slow tests."""
-    for name in BATTERY:
-        for kind, network, x64 in (
-            ("table", False, False),
-            ("table64", False, True),
-            ("network", True, False),
-        ):
-            quick = kind == "table" or (kind == "network" and name in ("spg table", "moving magnet"))
-            marks = () if quick else pytest.mark.slow
-            yield pytest.param(name, network, x64, id=f"{kind}-{name}", marks=marks)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("name", "network", "x64"), list(battery()))
-def test_battery(name, network, x64):
-    """Every learner: runs in both precisions, keeps dtypes, never recompiles, stays finite."""
-    with jax.enable_x64(x64):
-        dtype = jnp.float64 if x64 else jnp.float32
-        model, learner = build(name, network)
-        traces = 0
-
-        @jax.jit
-        def update(state, decisions):
-            nonlocal traces
-            traces += 1
-            return learner.update(state, decisions)
-
-        state = learner.init(jax.jit(model.init)(key=jax.random.key(0)))
-        for seed in range(3):
-            decisions = batch(seed, features=3 if network else None, dtype=dtype)
-            before = jax.tree.map(lambda x: (x.shape, x.dtype, x.weak_type), state)
-            state, info = update(state, decisions)
-            after = jax.tree.map(lambda x: (x.shape, x.dtype, x.weak_type), state)
-            assert before == after
-            assert all(leaf.dtype == dtype for leaf in jax.tree.leaves((state.parameters, info)))
-            for leaf in jax.tree.leaves((state, info)):
-                assert np.all(np.isfinite(leaf))
-        assert traces == 1
-        assert int(state.updates) == 3
-
-
-def test_no_other_public_piece_recompiles():
-    traces = []
-
-    def counted(name, function):
-        def inner(*arguments):
-            traces.append(name)
-            return function(*arguments)
-
-        return jax.jit(inner)
-
-    legal = jnp.ones(3, bool)
-    scalar = functools.partial(jnp.asarray, dtype=jnp.float32)
-    pieces = {
-        "probabilities": (policy.probabilities, (jnp.zeros(3), legal)),
-        "entropy": (policy.entropy, (jnp.zeros(3), legal)),
-        "sample": (lambda p, key: policy.sample(p, key=key), (jnp.ones(3) / 3, jax.random.key(0))),
-        "action_values": (
-            estimators.action_values,
-            (scalar(-1), jnp.asarray(0), jnp.ones(3) / 3, scalar(0.1)),
-        ),
-        "advantages": (estimators.advantages, (scalar(-1), jnp.asarray(0), jnp.ones(3) / 3, scalar(0.1))),
-        "threshold": (regularisation.thresholded, (jnp.ones(3), jnp.zeros(3), legal, scalar(2))),
-        "magnet_pull": (regularisation.magnet_pull, (jnp.ones(3), jnp.zeros(3), legal)),
-    }
-    for name, (function, arguments) in pieces.items():
-        piece = counted(name, function)
-        for factor in (1, 2):  # other values of the same shapes
-            changed = [x * factor if x.dtype == jnp.float32 else x for x in arguments]
-            piece(*changed)
-    assert traces == list(pieces)
-
-
-extreme = st.one_of(st.floats(-1e4, 1e4, width=32), st.sampled_from([-1e4, 0.0, 1e4]))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("x64", [False, True], ids=["float32", "float64"])
-@hypothesis.settings(max_examples=40)
-@hypothesis.given(
-    logits=st.lists(extreme, min_size=12, max_size=12),
-    legal=st.lists(st.booleans(), min_size=12, max_size=12),
-    probability=st.sampled_from([1e-12, 1e-3, 0.5, 1 - 2**-24, 1.0]),
-    exploration=st.sampled_from([0.0, 1e-6, 0.3, 1.0]),
-    return_=st.floats(-100, 0, width=32),
-    baseline=st.floats(-100, 0, width=32),
-)
-def test_extremes_stay_finite(x64, logits, legal, probability, exploration, return_, baseline):
-    with jax.enable_x64(x64):
-        legal = np.reshape(legal, (3, 4))
-        legal[:, 1], legal[2] = True, [False, True, False, False]  # the last with one legal action
-        dtype = jnp.float64 if x64 else jnp.float32
-        table = tabular.Table(jnp.asarray(np.reshape(logits, (3, 4)), dtype), None)
-        decisions = learners.Decision(
-            jnp.arange(3),
-            jnp.asarray(legal),
-            jnp.ones(3, jnp.int32),
-            jnp.full(3, probability, dtype),
-            jnp.full(3, return_, dtype),
-            jnp.full(3, baseline, dtype),
-        )
-        for update, init in _extreme_updates(x64):
-            state, info = update(init(table), decisions, jnp.asarray(exploration, dtype))
-            moves = np.asarray(state.parameters.logits - table.logits)
-            assert np.all(np.isfinite(moves))
-            np.testing.assert_array_equal(moves[~legal], 0.0)
-            assert np.all(np.isfinite(jax.tree.leaves(info)))
-
-
-@functools.cache
-def _extreme_updates(x64):
-    model = tabular.table(3, 4)
-
-    def build(direction):
-        def update(state, decisions, exploration):
-            rule = learners.Rule(direction, lambda count: exploration)
-            options = {"threshold": 2.0, "magnet": regularisation.Magnet(0.1, 0.1), "common_mode": "dropped"}
-            return learners.learner(model.apply, rule, learners.sgd(1.0), **options).update(state, decisions)
-
-        rule = learners.Rule(direction, learners.constant(0.0))
-        options = {"magnet": regularisation.Magnet(0.1, 0.1)}
-        return jax.jit(update), learners.learner(model.apply, rule, learners.sgd(1.0), **options).init
-
-    return [build(d) for d in (learners.spg_direction, learners.neurd_cix_direction)]
-
-
-# Bad input.
-
-MODEL = tabular.table(3, 4)
-
-
-def make(**options):
-    return learners.learner(MODEL.apply, learners.neurd(), learners.sgd(0.1), **options)
-
-
-def updated(**changes):
-    learner = make()
-    return learner.update(learner.init(MODEL.init()), batch()._replace(**changes))
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: learners.neurd_cix(1.1), "exploration must lie in [0, 1], but is 1.1."),
-        (lambda: learners.constant(-0.1), "exploration must lie in [0, 1], but is -0.1."),
-        (lambda: learners.rule("neurd_cix", 2.0), "exploration must lie in [0, 1], but is 2."),
-        (
-            lambda: learners.rule("reinforce", 0.1),
-            "learner must be one of spg, neurd, neurd_cix, but is 'reinforce'.",
-        ),
-        (lambda: learners.theorem1_exploration(0.0, 3), "xi must be a finite number above 0, but is 0."),
-        (lambda: learners.theorem1_exploration(1.0, 0), "num_actions must be at least 1, but is 0."),
-        (lambda: learners.sgd(-0.1), "step_size must be a finite number of at least 0, but is -0.1."),
-        (
-            lambda: adam.adam_without_momentum(-1.0),
-            "learning_rate must be a finite number of at least 0, but is -1.",
-        ),
-        (
-            lambda: regularisation.Magnet(-1.0),
-            "magnet strength must be a finite number of at least 0, but is -1.",
-        ),
-        (lambda: regularisation.Magnet(1.0, speed=2.0), "magnet speed must lie in [0, 1], but is 2."),
-        (
-            lambda: regularisation.proximal_step(
-                np.ones(2), np.ones(2), np.ones(2), step_size=-1.0, strength=0.0
-            ),
-            "step_size must be a finite number of at least 0, but is -1.",
-        ),
-        (lambda: make(common_mode="no"), "common_mode must be one of paper, dropped, but is 'no'."),
-        (lambda: make(threshold=0.0), "threshold must be a finite number above 0, but is 0."),
-        (lambda: make(critic_cost=-1.0), "critic_cost must be a finite number of at least 0, but is -1."),
-        (lambda: updated(action=jnp.zeros(2, jnp.int32)), "action must have the shape (6), but has (2,)."),
-        (lambda: updated(legal=jnp.ones(4, bool)), "legal must have the shape (any, any), but has (4,)."),
-        (lambda: updated(return_=jnp.zeros(())), "return_ must have the shape (6), but has ()."),
-        (lambda: updated(baseline=jnp.zeros(7)), "baseline must have the shape (6), but has (7,)."),
-        (lambda: updated(weight=jnp.zeros((6, 1))), "weight must have the shape (6), but has (6, 1)."),
-        (
-            lambda: updated(legal=jnp.ones((6, 5), bool)),
-            "legal must have the shape (4), but has (5,).",
-        ),
-    ],
-)
-def test_bad_input_gets_one_sentence(unchecked, call, sentence):
-    with pytest.raises(ValueError, match=r".*") as error:
-        call()
-    assert str(error.value) == sentence

@@ -9,15 +9,15 @@ import pytest
 import scipy.optimize
 from decisions import batch
 
-from pohp_neurd import learners, policy, regularisation, tabular
+from pohp_neurd import directions, learners, optimizers, policy, shaping, tabular
 
 
 def test_threshold_by_hand():
     legal = jnp.array([True, True, True, False])
     logits = jnp.array([5.0, 1.0, 0.0, 100.0])  # centred: 3, −1, −2
-    outward = regularisation.thresholded(jnp.array([1.0, 1.0, -1.0, 0.0]), logits, legal, 2.0)
+    outward = shaping.thresholded(jnp.array([1.0, 1.0, -1.0, 0.0]), logits, legal, 2.0)
     np.testing.assert_array_equal(outward, [0.0, 1.0, 0.0, 0.0])
-    inward = regularisation.thresholded(jnp.array([-1.0, -1.0, 1.0, 0.0]), logits, legal, 2.0)
+    inward = shaping.thresholded(jnp.array([-1.0, -1.0, 1.0, 0.0]), logits, legal, 2.0)
     np.testing.assert_array_equal(inward, [-1.0, -1.0, 1.0, 0.0])
 
 
@@ -27,7 +27,7 @@ def test_threshold_matches_a_loop_and_bounds_the_logits():
         logits, direction = rng.normal(size=(2, 5)) * 3
         legal = rng.random(5) < 0.7
         legal[0] = True
-        got = regularisation.thresholded(
+        got = shaping.thresholded(
             *(jnp.asarray(x, jnp.float32) for x in (direction, logits)), jnp.asarray(legal), 1.5
         )
         for a in range(5):
@@ -35,7 +35,7 @@ def test_threshold_matches_a_loop_and_bounds_the_logits():
             blocked = (centred >= 1.5 and direction[a] > 0) or (centred <= -1.5 and direction[a] < 0)
             np.testing.assert_allclose(got[a], 0.0 if blocked else direction[a], rtol=1e-6)
     model = tabular.table(1, 3)
-    learner = learners.learner(model.apply, learners.neurd(), learners.sgd(0.1), threshold=1.0)
+    learner = learners.learner(model.apply, directions.neurd(), optimizers.sgd(0.1), threshold=1.0)
     always = learners.Decision(
         jnp.array([0]), jnp.ones((1, 3), bool), jnp.array([0]), jnp.array([0.5]), jnp.array([-1.0])
     )
@@ -60,7 +60,7 @@ def test_magnet_pull_is_the_gradient_of_the_divergence():
 
         slope = oracles.finite_differences(divergence, oracles.softmax(mine, legal) + 1e-12)
         expected = np.where(legal, -slope - np.mean(-slope[legal]), 0.0)
-        got = regularisation.magnet_pull(jnp.asarray(mine), jnp.asarray(magnet), jnp.asarray(legal))
+        got = shaping.magnet_pull(jnp.asarray(mine), jnp.asarray(magnet), jnp.asarray(legal))
         np.testing.assert_allclose(got, expected, atol=1e-6)
         centred = [policy.centred(jnp.asarray(x), jnp.asarray(legal)) for x in (mine, magnet)]
         np.testing.assert_allclose(got, centred[1] - centred[0], atol=1e-14)
@@ -79,9 +79,9 @@ def test_fixed_magnet_is_a_geometric_pull():
         start = tabular.Table(jnp.asarray(np.random.default_rng(0).normal(size=(3, 4))), None)
         learner = learners.learner(
             model.apply,
-            learners.neurd_cix(0.1),
-            learners.sgd(0.5),
-            magnet=regularisation.Magnet(strength=0.4),
+            directions.neurd_cix(0.1),
+            optimizers.sgd(0.5),
+            magnet=shaping.Magnet(strength=0.4),
         )
         state = learner.init(start)._replace(magnet=model.init())
         update = jax.jit(learner.update)
@@ -96,7 +96,7 @@ def test_fixed_magnet_is_a_geometric_pull():
 def test_moving_magnet_follows_the_parameters():
     model, decisions = tabular.table(3, 4), batch()
     learner = learners.learner(
-        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=regularisation.Magnet(0.2, speed=0.25)
+        model.apply, directions.neurd_cix(0.1), optimizers.sgd(0.5), magnet=shaping.Magnet(0.2, speed=0.25)
     )
     state, update = learner.init(model.init()), jax.jit(learner.update)
     for _ in range(3):
@@ -110,7 +110,7 @@ def test_magnet_strength_by_schedule():
     model = tabular.table(3, 4)
     schedule = optax.piecewise_constant_schedule(0.4, {1: 0.0})  # 0.4 at the first update, then 0
     learner = learners.learner(
-        model.apply, learners.neurd_cix(0.1), learners.sgd(0.5), magnet=regularisation.Magnet(schedule)
+        model.apply, directions.neurd_cix(0.1), optimizers.sgd(0.5), magnet=shaping.Magnet(schedule)
     )
     start = model.init()._replace(logits=jnp.tile(jnp.array([2.0, -2.0, 0.0, 0.0]), (3, 1)))
     state = learner.init(start)._replace(magnet=model.init())
@@ -135,7 +135,7 @@ def test_proximal_step_is_the_maximiser(step_size, strength):
 
         best = scipy.optimize.minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-9}).x
         rows = [jnp.asarray(x) for x in (logits, direction, magnet)]
-        got = regularisation.proximal_step(*rows, step_size=step_size, strength=strength)
+        got = shaping.proximal_step(*rows, step_size=step_size, strength=strength)
         np.testing.assert_allclose(
             oracles.softmax(np.asarray(got), everywhere), oracles.softmax(best, everywhere), atol=1e-6
         )
@@ -145,5 +145,5 @@ def test_proximal_step_is_the_maximiser(step_size, strength):
 def test_proximal_step_without_strength_is_the_plain_step():
     with jax.enable_x64(True):
         rows = [jnp.asarray(x) for x in np.random.default_rng(5).normal(size=(3, 4))]
-        got = regularisation.proximal_step(*rows, step_size=0.3, strength=0.0)
+        got = shaping.proximal_step(*rows, step_size=0.3, strength=0.0)
         np.testing.assert_allclose(got, rows[0] + 0.3 * rows[1], rtol=1e-14)

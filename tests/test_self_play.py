@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import averaging, exact, learners, openspiel, policy, self_play, tally_learners
+from pohp_neurd import averaging, directions, exact, openspiel, policy, self_play, tally_learners
 from pohp_neurd.finite import rollout, tree_builder
 from pohp_neurd.finite import tree as trees
 
@@ -17,9 +17,8 @@ SHIFTED = "kuhn_poker(players=3)"
 @functools.cache
 def arena_of(name):
     tree = openspiel.compile_game(name)
-    seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
     with jax.enable_x64(True):
-        return tree, seats, self_play.arena_of(tree, jnp.float64)
+        return tree, self_play.arena_of(tree, jnp.float64)
 
 
 def some_policy(tree, seed=0):
@@ -32,16 +31,16 @@ def some_policy(tree, seed=0):
 @pytest.mark.parametrize("weights", ["realization", "counterfactual"])
 @pytest.mark.parametrize("name", ["kuhn_poker", SHIFTED])
 def test_expected_tallies_make_exact_directions(name, weights):
-    tree, _, arena = arena_of(name)
+    tree, arena = arena_of(name)
     table = some_policy(tree)
     with jax.enable_x64(True):
         legal = jnp.asarray(tree.legal)
-        expect = jax.jit(self_play.expected_tally, static_argnums=3)
-        tally = expect(arena, jnp.asarray(table), legal, weights)
+        expect = jax.jit(self_play.expected_tally, static_argnums=2)
+        tally, _ = expect(arena, jnp.asarray(table), weights)
         for learner, exploration in (("spg", 1.0), ("neurd", 0.0), ("neurd_cix", 0.1), ("neurd_cix", 1.0)):
-            rule = learners.rule(learner, exploration)
+            rule = directions.rule(learner, exploration)
             add = jax.jit(
-                jax.vmap(learners.summed_direction, in_axes=(None, 0, 0, 0, None)), static_argnums=0
+                jax.vmap(directions.summed_direction, in_axes=(None, 0, 0, 0, None)), static_argnums=0
             )
             found = add(rule, jnp.asarray(table), tally.returns, legal, rule.exploration(0))
             expected = exact.expected_direction(
@@ -53,16 +52,16 @@ def test_expected_tallies_make_exact_directions(name, weights):
         np.testing.assert_allclose(tally.visits, reach[:, None] * table, atol=1e-12)
 
 
-def loop_for(seats, rule, *, step_size=2.0, num_episodes=64, average=None, **options):
-    learner = tally_learners.table(seats, [rule] * len(seats.rows), step_size=step_size)
+def loop_for(rule, *, step_size=2.0, num_episodes=64, average=None, **options):
+    learner = tally_learners.table(rule, step_size=step_size)
     return self_play.loop(
-        seats, learner, num_episodes=num_episodes, average=average or averaging.Weights(1.0), **options
+        learner, num_episodes=num_episodes, average=average or averaging.Weights(1.0), **options
     )
 
 
 def test_sampled_tallies_are_expected_ones_on_average():
     """200 batches of 500 episodes: means within 5 standard errors, at every state and action."""
-    tree, _, arena = arena_of("kuhn_poker")
+    tree, arena = arena_of("kuhn_poker")
     table = 0.5 * some_policy(tree) + 0.5 * exact.uniform(tree)  # nothing so rare that it never happens
 
     @jax.jit
@@ -82,8 +81,8 @@ def test_sampled_tallies_are_expected_ones_on_average():
 
 
 def test_cutting_a_run_into_calls_changes_nothing(count_compilations):
-    _, seats, arena = arena_of("kuhn_poker")
-    loop = loop_for(seats, learners.neurd_cix(0.1))
+    _, arena = arena_of("kuhn_poker")
+    loop = loop_for(directions.neurd_cix(0.1))
     key = jax.random.key(3)
     with jax.enable_x64(True):
         start = loop.init(arena, key=jax.random.key(0))
@@ -112,13 +111,13 @@ def test_cutting_a_run_into_calls_changes_nothing(count_compilations):
     ],
 )
 def test_the_average_policy_weighs_with_own_reach_and_time(weights, share):
-    tree, seats, arena = arena_of("kuhn_poker")
-    loop = loop_for(seats, learners.neurd_cix(0.2), step_size=20.0, average=weights)
+    tree, arena = arena_of("kuhn_poker")
+    loop = loop_for(directions.neurd_cix(0.2), step_size=20.0, average=weights)
     total = np.zeros(tree.legal.shape)
     with jax.enable_x64(True):
         state = loop.init(arena, key=jax.random.key(0))
         for update in range(5):
-            table = np.asarray(loop.policies(state), np.float64)
+            table = np.asarray(loop.policies(arena, state), np.float64)
             found = exact.quantities(tree, table / table.sum(axis=1, keepdims=True))
             reach = found.realization / found.counterfactual_realization
             total += share(update, 5) * reach[:, None] * table
@@ -130,35 +129,33 @@ def test_the_average_policy_weighs_with_own_reach_and_time(weights, share):
 
 @pytest.mark.thorough
 def test_alternating_updates_move_one_agent_at_a_time():
-    tree, seats, arena = arena_of("kuhn_poker")
-    loop = loop_for(seats, learners.neurd_cix(0.1), alternating=True)
+    tree, arena = arena_of("kuhn_poker")
+    loop = loop_for(directions.neurd_cix(0.1), alternating=True)
     with jax.enable_x64(True):
         state = loop.init(arena, key=jax.random.key(0))
         for update in range(3):
-            before = np.asarray(loop.policies(state))
+            before = np.asarray(loop.policies(arena, state))
             state = loop.advance(arena, state, np.int32(1), jax.random.key(1))
-            moved = np.any(np.asarray(loop.policies(state)) != before, axis=1)
+            moved = np.any(np.asarray(loop.policies(arena, state)) != before, axis=1)
             assert set(tree.state_player[moved]) == {update % 2}
 
 
 @pytest.mark.thorough
 def test_scaled_returns_are_a_smaller_step_with_a_stronger_magnet():
-    _, seats, arena = arena_of("kuhn_poker")
+    _, arena = arena_of("kuhn_poker")
     with jax.enable_x64(True):
         tables = []
         for scale, step_size in ((4.0, 8.0), (1.0, 2.0)):
-            loop = loop_for(seats, learners.neurd_cix(0.1), step_size=step_size, scale=scale)
+            loop = loop_for(directions.neurd_cix(0.1), step_size=step_size, scale=scale)
             state = loop.init(arena, key=jax.random.key(0))
-            tables.append(loop.policies(loop.advance(arena, state, np.int32(5), jax.random.key(1))))
+            tables.append(loop.policies(arena, loop.advance(arena, state, np.int32(5), jax.random.key(1))))
         np.testing.assert_allclose(*tables, atol=1e-5)
 
 
 def test_divergence_names_its_first_update():
-    _, seats, arena = arena_of("kuhn_poker")
-    learner = tally_learners.table(
-        seats, [learners.neurd()] * 2, step_size=lambda t: jnp.where(t < 3, 0.1, jnp.inf)
-    )
-    loop = self_play.loop(seats, learner, num_episodes=32)
+    _, arena = arena_of("kuhn_poker")
+    learner = tally_learners.table(directions.neurd(), step_size=lambda t: jnp.where(t < 3, 0.1, jnp.inf))
+    loop = self_play.loop(learner, num_episodes=32)
     with jax.enable_x64(True):
         state = loop.init(arena, key=jax.random.key(0))
         assert int(loop.advance(arena, state, np.int32(3), jax.random.key(1)).diverged) == self_play.NEVER
@@ -170,13 +167,12 @@ def trained(name, updates, **options):
 
 
 def trained_on(tree, updates, *, rule=None, step_size=0.5, **options):
-    seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
     arena = self_play.arena_of(tree)
-    loop = loop_for(seats, rule or learners.neurd_cix(0.1), step_size=step_size, num_episodes=256, **options)
+    loop = loop_for(rule or directions.neurd_cix(0.1), step_size=step_size, num_episodes=256, **options)
     with jax.enable_x64(True):
         state = loop.init(arena, key=jax.random.key(0))
         state = loop.advance(arena, state, np.int32(updates), jax.random.key(1))
-        return tree, np.asarray(loop.policies(state)), np.asarray(loop.average(arena, state))
+        return tree, np.asarray(loop.policies(arena, state)), np.asarray(loop.average(arena, state))
 
 
 @pytest.mark.thorough
@@ -217,27 +213,28 @@ def test_three_players_learn():
 
 
 def test_expected_neurd_finds_kuhn_pokers_value():
-    tree, _, average = trained("kuhn_poker", 10_000, rule=learners.neurd(), step_size=0.25, update="expected")
+    tree, _, average = trained(
+        "kuhn_poker", 10_000, rule=directions.neurd(), step_size=0.25, update="expected"
+    )
     assert exact.nash_conv(tree, average) < 0.01
     assert exact.expected_returns(tree, average)[0] == pytest.approx(-1 / 18, abs=3e-3)
 
 
 def test_bad_input():
-    _, seats, _ = arena_of("kuhn_poker")
-    learner = tally_learners.table(seats, [learners.spg()] * 2, step_size=1.0)
+    learner = tally_learners.table(directions.spg(), step_size=1.0)
     with pytest.raises(ValueError, match="num_episodes must be at least 1, but is 0"):
-        self_play.loop(seats, learner, num_episodes=0)
+        self_play.loop(learner, num_episodes=0)
     with pytest.raises(ValueError, match="update must be one of"):
-        self_play.loop(seats, learner, num_episodes=1, update="guessed")
+        self_play.loop(learner, num_episodes=1, update="guessed")
     with pytest.raises(ValueError, match="average power"):
         averaging.Weights(power=-1.0)
 
 
 def test_the_policies_are_the_softmax_of_the_outputs():
-    tree, seats, arena = arena_of("kuhn_poker")
-    loop = loop_for(seats, learners.spg())
+    tree, arena = arena_of("kuhn_poker")
+    loop = loop_for(directions.spg())
     with jax.enable_x64(True):
         state = loop.init(arena, key=jax.random.key(0))
         state = loop.advance(arena, state, np.int32(2), jax.random.key(1))
         expected = jax.vmap(policy.probabilities)(state.learner.table.logits, tree.legal)
-        np.testing.assert_allclose(loop.policies(state), expected, rtol=1e-6)
+        np.testing.assert_allclose(loop.policies(arena, state), expected, rtol=1e-6)

@@ -9,13 +9,15 @@ import optax
 import pytest
 
 from pohp_neurd import (
-    adam,
     checks,
+    directions,
     learners,
     neural,
     openspiel,
+    optimizers,
     policy,
-    regularisation,
+    self_play,
+    shaping,
     tabular,
     tally_learners,
     trajectory,
@@ -23,10 +25,10 @@ from pohp_neurd import (
 from pohp_neurd.finite import rollout
 
 RULES = {
-    "spg": learners.spg(),
-    "neurd": learners.neurd(),
-    "neurd_cix": learners.neurd_cix(0.3),
-    "without a closed form": learners.Rule(learners.neurd_cix_direction, learners.constant(0.3)),
+    "spg": directions.spg(),
+    "neurd": directions.neurd(),
+    "neurd_cix": directions.neurd_cix(0.3),
+    "without a closed form": learners.Rule(directions.neurd_cix_direction, directions.constant(0.3)),
 }
 
 
@@ -48,7 +50,7 @@ def test_a_summed_direction_is_the_sum_of_directions(name):
             for a, g in zip(actions, gains, strict=True)
         )
         sums = jnp.asarray(np.bincount(actions, gains, minlength=4))
-        summed = learners.summed_direction(rule, probabilities, sums, legal, rule.exploration(0))
+        summed = directions.summed_direction(rule, probabilities, sums, legal, rule.exploration(0))
         np.testing.assert_allclose(summed, total, atol=1e-12)
 
 
@@ -56,7 +58,7 @@ def test_a_summed_direction_is_the_sum_of_directions(name):
 def batch():
     """Kuhn poker, its seats, and 200 episodes under a random policy in float64: tally and decisions."""
     tree = openspiel.compile_game("kuhn_poker")
-    seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(2))))
+    seats = self_play.seats_of(tree, tree.features)
     logits = np.random.default_rng(1).normal(size=tree.legal.shape)
     board = rollout.board(tree)
     table = jax.vmap(policy.probabilities)(jnp.asarray(logits, jnp.float32), tree.legal)
@@ -95,12 +97,10 @@ def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
     with jax.enable_x64(True):
         model = neural.network(tree.features.shape[1], tree.num_actions, torso=(8, 8), critic=True)
         optimizer = optax.adam(0.01)
-        magnet = regularisation.Magnet(0.2, 0.5)
+        magnet = shaping.Magnet(0.2, 0.5)
         learner = tally_learners.network(
-            seats,
-            tree.features,
             model,
-            [RULES[rule]] * 2,
+            RULES[rule],
             [optimizer],
             magnet=magnet,
             common_mode=common_mode,
@@ -110,14 +110,14 @@ def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
         one_by_one = learners.learner(
             model.apply, RULES[rule], optimizer, common_mode=common_mode, magnet=magnet
         )
-        state = learner.init(key=jax.random.key(5))
+        state = learner.init(seats, key=jax.random.key(5))
         (parameters,) = state.parameters
         slow = one_by_one.init(parameters)
         learn, learn_slowly = jax.jit(learner.update), jax.jit(one_by_one.update)
         for update in range(2):
-            out = learner.outputs(state)
+            out = learner.outputs(seats, state)
             table = np.asarray(jax.vmap(policy.probabilities)(out.logits, tree.legal))
-            state = learn(state, tally_of(visits, table.shape), jnp.asarray(update))
+            state, _ = learn(seats, state, tally_of(visits, table.shape), jnp.asarray(update))
             decided = decisions_of(tree, visits, table, np.asarray(out.value), features)
             slow, _ = learn_slowly(slow, decided)
             for mine, theirs in zip(
@@ -133,16 +133,14 @@ def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
 def test_a_table_learns_from_a_tally_as_from_its_decisions(rule):
     tree, seats, logits, visits = batch()
     with jax.enable_x64(True):
-        learner = tally_learners.table(
-            seats, [RULES[rule]] * 2, step_size=0.7, baseline_rate=None, dtype=jnp.float64
-        )
-        state = learner.init(key=jax.random.key(0))
+        learner = tally_learners.table(RULES[rule], step_size=0.7, baseline_rate=None, dtype=jnp.float64)
+        state = learner.init(seats, key=jax.random.key(0))
         first = jnp.asarray(logits)
         state = state._replace(table=state.table._replace(logits=first))
         table = np.asarray(jax.vmap(policy.probabilities)(first, tree.legal))
-        state = learner.update(state, tally_of(visits, table.shape), jnp.asarray(0))
+        state, _ = learner.update(seats, state, tally_of(visits, table.shape), jnp.asarray(0))
         model = tabular.table(*table.shape, dtype=jnp.float64)
-        one_by_one = learners.learner(model.apply, RULES[rule], learners.sgd(0.7))
+        one_by_one = learners.learner(model.apply, RULES[rule], optimizers.sgd(0.7))
         slow = one_by_one.init(tabular.Table(first, None))
         decided = decisions_of(tree, visits, table, np.zeros(len(table)), jnp.arange(len(table)))
         slow, _ = one_by_one.update(slow, decided)
@@ -157,14 +155,12 @@ def test_a_table_learns_from_a_tally_as_from_its_decisions(rule):
 def test_the_tables_baseline_is_a_running_mean_of_returns():
     tree, seats, _, visits = batch()
     with jax.enable_x64(True):
-        learner = tally_learners.table(
-            seats, [RULES["spg"]] * 2, step_size=0.0, baseline_rate=0.1, dtype=float
-        )
-        state = learner.init(key=jax.random.key(0))
+        learner = tally_learners.table(RULES["spg"], step_size=0.0, baseline_rate=0.1, dtype=float)
+        state = learner.init(seats, key=jax.random.key(0))
         values = np.zeros(len(tree.legal))
         for update in range(2):
             tally = tally_of(visits, tree.legal.shape)
-            state = learner.update(state, tally, jnp.asarray(update))
+            state, _ = learner.update(seats, state, tally, jnp.asarray(update))
             for row in range(len(values)):
                 mine = visits[3][visits[0] == row].astype(np.float64)
                 for _ in mine:  # each visit moves it by the rate, to the mean of this batch
@@ -175,23 +171,21 @@ def test_the_tables_baseline_is_a_running_mean_of_returns():
 def test_the_magnet_of_a_table_is_the_proximal_step_at_every_state():
     tree, seats, logits, visits = batch()
     with jax.enable_x64(True):
-        magnet = regularisation.Magnet(0.4, 0.25)
+        magnet = shaping.Magnet(0.4, 0.25)
         learner = tally_learners.table(
-            seats, [RULES["neurd"]] * 2, step_size=3.0, magnet=magnet, baseline_rate=None, dtype=jnp.float64
+            RULES["neurd"], step_size=3.0, magnet=magnet, baseline_rate=None, dtype=jnp.float64
         )
         reference = jax.vmap(policy.centred)(jnp.asarray(np.flip(logits)), jnp.asarray(tree.legal))
-        state = learner.init(key=jax.random.key(0))
+        state = learner.init(seats, key=jax.random.key(0))
         state = tally_learners.TableState(state.table._replace(logits=jnp.asarray(logits)), reference)
         tally = tally_of(visits, tree.legal.shape)
-        plain = tally_learners.table(
-            seats, [RULES["neurd"]] * 2, step_size=1.0, baseline_rate=None, dtype=jnp.float64
-        )
-        moved = plain.update(state, tally, jnp.asarray(0)).table.logits
+        plain = tally_learners.table(RULES["neurd"], step_size=1.0, baseline_rate=None, dtype=jnp.float64)
+        moved = plain.update(seats, state, tally, jnp.asarray(0))[0].table.logits
         centre = jax.vmap(policy.centred)(jnp.asarray(logits), jnp.asarray(tree.legal))
-        new = learner.update(state, tally, jnp.asarray(0))
+        new, _ = learner.update(seats, state, tally, jnp.asarray(0))
         for row, share in enumerate(np.asarray(tally.visits).sum(axis=1) / 200):
             direction = moved[row] - centre[row]
-            expected = regularisation.proximal_step(
+            expected = shaping.proximal_step(
                 centre[row], direction, reference[row], step_size=3.0, strength=0.4 * share
             )
             np.testing.assert_allclose(new.table.logits[row], expected, atol=1e-12)
@@ -204,20 +198,17 @@ def test_networks_of_separate_seats_learn_from_their_own_decisions():
     with jax.enable_x64(True):
         model = neural.network(tree.features.shape[1], tree.num_actions, torso=(4,))
         learner = tally_learners.network(
-            seats,
-            tree.features,
             model,
-            [RULES["neurd"]] * 2,
+            RULES["neurd"],
             [optax.sgd(0.1)] * 2,
-            shared=False,
             alternating=True,
         )
-        state = learner.init(key=jax.random.key(0))
+        state = learner.init(seats, key=jax.random.key(0))
         tally = tally_of(visits, tree.legal.shape)
         tally = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tally)
         learn = jax.jit(learner.update)
         for update in range(2):
-            new = learn(state, tally, jnp.asarray(update))
+            new, _ = learn(seats, state, tally, jnp.asarray(update))
             for seat in range(2):
                 pairs = zip(
                     jax.tree.leaves(state.parameters[seat]),
@@ -231,16 +222,13 @@ def test_networks_of_separate_seats_learn_from_their_own_decisions():
 
 def test_bad_input():
     _, seats, _, _ = batch()
-    with pytest.raises(ValueError, match="there are 2 agents, but 1 rules"):
-        tally_learners.table(seats, [RULES["spg"]], step_size=1.0)
-    model = neural.network(3, seats.legal.shape[1], torso=(4,))
-    features = np.zeros((len(seats.legal), 3), np.float32)
-    with pytest.raises(ValueError, match="an optimizer for each of 2 networks, but are 1"):
-        tally_learners.network(seats, features, model, [RULES["spg"]] * 2, [optax.sgd(0.1)], shared=False)
+    model = neural.network(3, 2, torso=(4,))
+    with pytest.raises(ValueError, match="one optimizer, or one for each of 2 seats, but are 3"):
+        tally_learners.network(model, RULES["spg"], [optax.sgd(0.1)] * 3).init(seats, key=jax.random.key(0))
     with pytest.raises(ValueError, match="average_over must be one of"):
-        tally_learners.table(seats, [RULES["spg"]] * 2, step_size=1.0, average_over="time")
+        tally_learners.table(RULES["spg"], step_size=1.0, average_over="time")
     with pytest.raises(ValueError, match="step_size"):
-        tally_learners.table(seats, [RULES["spg"]] * 2, step_size=-1.0)
+        tally_learners.table(RULES["spg"], step_size=-1.0)
 
 
 @pytest.mark.thorough
@@ -251,13 +239,12 @@ def test_an_infinite_second_moment_is_a_divergence():
     tally = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tally_of(visits, tree.legal.shape))
     for cost, fine in ((1.0, True), (1e30, False)):
         learner = tally_learners.network(
-            seats,
-            tree.features,
             model,
-            [RULES["neurd"]] * 2,
-            [adam.adam_without_momentum(0.01)],
+            RULES["neurd"],
+            [optimizers.adam_without_momentum(0.01)],
             critic_cost=cost,
         )
-        state = jax.jit(learner.update)(learner.init(key=jax.random.key(0)), tally, jnp.asarray(0))
+        fresh = learner.init(seats, key=jax.random.key(0))
+        state, _ = jax.jit(learner.update)(seats, fresh, tally, jnp.asarray(0))
         assert checks.all_finite(state.parameters)
         assert bool(checks.all_finite(state)) == fine

@@ -15,7 +15,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from pohp_neurd import checks, estimators, types
-from pohp_neurd import learners as exploration_schedules
+from pohp_neurd import directions as exploration_schedules
 from pohp_neurd.bandit import learners, noise
 
 ESTIMATORS: dict[str, Callable[..., Float[Array, ""]]] = {

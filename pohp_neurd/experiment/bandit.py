@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import tqdm
 
-from pohp_neurd import bandit, learners, openspiel, types
+from pohp_neurd import bandit, directions, openspiel, types
 from pohp_neurd.experiment import bandit_config, memory, records, run_folder
 from pohp_neurd.experiment.plot import regret as regret_plot
 
@@ -70,9 +70,9 @@ def build_learner(config: Config, problem: bandit.problems.Problem) -> bandit.le
 def build_schedule(config: Config, num_arms: int) -> types.Schedule:
     """The exploration of each round: constant, by ξ, or by the best ξ for `delta`."""
     if config.exploration is not None:
-        return learners.constant(config.exploration)
+        return directions.constant(config.exploration)
     xi = bandit.best_xi(num_arms, config.delta) if config.xi is None else config.xi
-    return learners.theorem1_exploration(xi, num_arms)
+    return directions.theorem1_exploration(xi, num_arms)
 
 
 def record_rounds(horizon: int, count: int = 60) -> list[int]:

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pohp_neurd import checks, learners, policy, regularisation, types
+from pohp_neurd import checks, directions, learners, policy, shaping, types
 from pohp_neurd.experiment import changing_game_config
 from pohp_neurd.games import matrix_game
 
@@ -107,11 +107,11 @@ def _run(
     key = jax.random.key(seed)
 
     def schedule(count: Array) -> Array:
-        # `learners.decaying`, with a power that differs between the runs of one compiled function.
+        # `directions.decaying`, with a power that differs between the runs of one compiled function.
         age = 1.0 + count.astype(jnp.float32) / pace.decay_start
         return setting.exploration * age**-setting.power
 
-    rule = learners.spg() if learner == "spg" else learners.neurd_cix(schedule)
+    rule = directions.spg() if learner == "spg" else directions.neurd_cix(schedule)
     opponents = jnp.asarray(world.opponent) if reading == "bandit" else None
 
     def update(agents: Agents, count: Array) -> tuple[Agents, tuple[Array, Array]]:
@@ -165,8 +165,8 @@ def learn(
     legal = jnp.ones(3, bool)
 
     def step(logits: Array, magnet: Array, probabilities: Array, summed: Array) -> Array:
-        direction = learners.summed_direction(rule, probabilities, summed, legal, exploration)
-        return regularisation.proximal_step(
+        direction = directions.summed_direction(rule, probabilities, summed, legal, exploration)
+        return shaping.proximal_step(
             logits, direction, magnet, step_size=setting.step_size, strength=setting.magnet_strength
         )
 

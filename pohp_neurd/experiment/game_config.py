@@ -6,13 +6,11 @@ Nothing here loads JAX: a wrong flag is told of at once. `game_schedules` has it
 import dataclasses
 from typing import Any
 
-from pohp_neurd import checks
+from pohp_neurd import checks, defaults
 
 POLICIES = ("tabular", "neural")
 UPDATES = ("sampled", "expected")
 PLAYS = ("auto", "compiled", "live")
-LEARNERS = ("spg", "neurd", "neurd_cix")
-OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 
 _TABLE: dict[str, Any] = {
     "exploration": 0.02,
@@ -108,6 +106,10 @@ class Config:
     """The magnet moves speed / decay_start · (1 + t / decay_start)^-decay of its way to the current policy at
     update t; with speed 0 it stays where it began, which for a table is the uniform policy."""
     magnet_speed_decay: float | None = None
+    threshold: float | None = None
+    """Beyond which no centred logit is pushed (Hennes et al. 2020); None for none."""
+    entropy_cost: float = 0.0
+    """Of the pull to the uniform policy, of returns that are scaled to [-1, 0]."""
     average_over: str = "visits"
     """A table's direction at a state is a mean over its visits, or a sum over them divided by episodes."""
     baseline: bool = True
@@ -119,7 +121,7 @@ class Config:
     """One network for all seats."""
     hidden_layers: tuple[int, ...] = (128, 128)
     optimizer: str = "adam_without_momentum"
-    common_mode: str = "dropped"
+    common_mode: str = defaults.COMMON_MODE
     average_power: float | None = None
     """Of time, in the weights of the average policy: 0 uniform, 1 linear."""
     average_forgetting: float = 0.0
@@ -136,10 +138,10 @@ class Config:
         if not self.game:
             raise ValueError("game must be the name of an OpenSpiel game, but is empty.")
         for name, choices in (
-            *(("policy", POLICIES), ("update", UPDATES), ("play", PLAYS), ("optimizer", OPTIMIZERS)),
-            ("learner", LEARNERS),
+            *(("policy", POLICIES), ("update", UPDATES), ("play", PLAYS), ("optimizer", defaults.OPTIMIZERS)),
+            ("learner", defaults.LEARNERS),
             ("weights", ("counterfactual", "realization")),
-            ("common_mode", ("paper", "dropped")),
+            ("common_mode", defaults.COMMON_MODES),
             ("average_over", ("visits", "episodes")),
         ):
             checks.one_of(name, getattr(self, name), choices)
@@ -154,6 +156,9 @@ class Config:
         for name in ("step_size", "step_size_decay", "cooling", "exploration_decay", *magnets):
             if getattr(self, name) is not None:
                 checks.non_negative(name, getattr(self, name))
+        if self.threshold is not None:
+            checks.positive("threshold", self.threshold)
+        checks.non_negative("entropy_cost", self.entropy_cost)
         checks.seed("seed", self.seed)
         checks.non_negative("average_power", self.average_power or 0.0)
         checks.in_unit_interval("average_forgetting", self.average_forgetting)

@@ -173,7 +173,8 @@ class _Progress:
         self._rows.append(row)
         records.write_csv(self._folder.metrics, self._rows, self._columns)
         self._events.write(counts["updates"], figures)
-        bar.set_postfix({_SHORT.get(name, name): f"{value:.4f}" for name, value in figures.items()})
+        shown = {_SHORT[name]: f"{value:.4f}" for name, value in figures.items() if name in _SHORT}
+        bar.set_postfix(shown)
 
     def _save(self, state: Any) -> None:
         self._saved = self._trainer.counts(state)["updates"]
@@ -186,4 +187,5 @@ _SHORT = {
     "nash_conv_average": "average",
     "return_against_uniform": "against uniform",
     "mean_return": "return",
+    "half_width": "half width",
 }

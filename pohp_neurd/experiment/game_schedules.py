@@ -1,19 +1,20 @@
-"""What a config of self-play says of every update: algorithm, step size and magnet over time."""
+"""What a config of self-play says of every update: algorithm, optimizer, step size and magnet over time."""
 
 from typing import Any
 
 import jax.numpy as jnp
+import optax
 
-from pohp_neurd import learners, regularisation
+from pohp_neurd import directions, optimizers, shaping
 from pohp_neurd.experiment import game_config
 
 
-def rule(config: game_config.Config) -> learners.Rule:
+def rule(config: game_config.Config) -> directions.Rule:
     """The algorithm, with its exploration over time."""
     exploration = config.exploration or 0.0
     if not config.exploration_decay:
-        return learners.rule(config.learner, exploration)
-    return learners.rule(config.learner, scheduled(config, exploration, config.exploration_decay))
+        return directions.rule(config.learner, exploration)
+    return directions.rule(config.learner, scheduled(config, exploration, config.exploration_decay))
 
 
 def step_size(config: game_config.Config) -> Any:
@@ -25,7 +26,7 @@ def step_size(config: game_config.Config) -> Any:
     return lambda count: hot(count) * (1.0 - jnp.asarray(count, jnp.float32) / total) ** cooling
 
 
-def magnet(config: game_config.Config, scale: float = 1.0) -> regularisation.Magnet | None:
+def magnet(config: game_config.Config, scale: float = 1.0) -> shaping.Magnet | None:
     """The magnet over time, for returns in [-scale, 0]; None where its strength is 0."""
     if not config.magnet_strength:
         return None
@@ -36,12 +37,18 @@ def magnet(config: game_config.Config, scale: float = 1.0) -> regularisation.Mag
             f"be below 2, or the pull overshoots, but is {pull:g}."
         )
     speed = min((config.magnet_speed or 0.0) / start, 1.0)
-    return regularisation.Magnet(
+    return shaping.Magnet(
         scheduled(config, scale * config.magnet_strength, config.magnet_decay),
-        learners.decaying(speed, power=config.magnet_speed_decay or 0.0, start=start),
+        directions.decaying(speed, power=config.magnet_speed_decay or 0.0, start=start),
     )
 
 
 def scheduled(config: game_config.Config, value: float, decay: float) -> Any:
     """`value` / (1 + t / decay_start)^decay."""
-    return learners.decaying(value, power=decay, start=float(config.decay_start or 1))
+    return directions.decaying(value, power=decay, start=float(config.decay_start or 1))
+
+
+def optimizer(config: game_config.Config, *, every: int = 1, first: int = 0) -> optax.GradientTransformation:
+    """A network's optimizer; of one that moves at every n-th update only, as it counts its own steps."""
+    schedule = step_size(config)
+    return optimizers.optimizer(config.optimizer, lambda count: schedule(every * count + first))

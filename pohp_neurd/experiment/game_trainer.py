@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
-from pohp_neurd import adam, averaging, checks, exact, learners, openspiel, self_play, tally_learners
+from pohp_neurd import averaging, checks, exact, learners, openspiel, self_play, tally_learners
 from pohp_neurd.experiment import game_config, game_schedules
-from pohp_neurd.finite import rollout
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import saved
@@ -39,6 +37,8 @@ class Trainer(NamedTuple):
     """What `evaluate` finds beside NashConv."""
 
 
+INFO = tuple(name for name in learners.Info._fields if name != "exploration")
+"""What there is to plot of the last update."""
 AGAINST_UNIFORM = ("return_against_uniform", "half_width")
 ALONE = ("mean_return", "half_width")
 
@@ -115,29 +115,25 @@ class _Parts(NamedTuple):
 def _parts(config: game_config.Config) -> _Parts:
     tree = _tree(config.game, config.max_histories)
     neural_policy = config.policy == "neural"
-    seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
-    learner = _network_learner(config, tree, seats) if neural_policy else _table_learner(config, seats)
-    recall = _has_recall(tree)
+    features = saved.features(tree) if neural_policy else None
+    arena = self_play.arena_of(tree, features=features)
     weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting)
     loop = self_play.loop(
-        seats,
-        learner,
+        _network_learner(config, tree, arena.seats) if neural_policy else _table_learner(config),
         num_episodes=config.batch_size or 1,
         scale=max(tree.spec.return_bound or 0.0, 1e-6),
         update=config.update,
         weights=config.weights,
         alternating=config.alternating,
-        average=weights if recall and not neural_policy else None,
+        average=None if neural_policy or arena.form is None else weights,
     )
-    nothing: Any = None  # sampled updates without an average need no more than the board
-    arena = self_play.arena_of(tree) if recall else self_play.Arena(rollout.board(tree), nothing, nothing)
     return _Parts(tree, loop, arena)
 
 
 def compiled_trainer(config: game_config.Config) -> Trainer:
     """Self-play on a compiled game, with exact NashConv; `config` has nothing left open."""
     tree, loop, arena = _parts(dataclasses.replace(config, seed=0))
-    neural_policy, recall = config.policy == "neural", _has_recall(tree)
+    neural_policy = config.policy == "neural"
     key = jax.random.key(config.seed)
     playing = jax.random.fold_in(key, 1)
 
@@ -161,11 +157,11 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
     def tables(state: Counted) -> np.ndarray:
         """The current policy, and the average one if there is one."""
         with jax.enable_x64(True):
-            found = [np.asarray(loop.policies(state.loop))]
+            found = [np.asarray(loop.policies(arena, state.loop))]
             if neural_policy:
                 smooth = state.loop._replace(learner=tally_learners.averaged(state.loop.learner))
-                found.append(np.asarray(loop.policies(smooth)))
-            elif recall:
+                found.append(np.asarray(loop.policies(arena, smooth)))
+            elif arena.form is not None:
                 found.append(np.asarray(loop.average(arena, state.loop)))
         both = np.stack([table.astype(np.float64) for table in found])
         return both / both.sum(axis=-1, keepdims=True)
@@ -180,13 +176,14 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
 
     def evaluate(state: Counted) -> dict[str, float]:
         judged = np.asarray(exact.nash_conv(tree, tables(state))).tolist()
-        return dict(zip(("nash_conv", "nash_conv_average"), judged, strict=False))
+        figures = dict(zip(("nash_conv", "nash_conv_average"), judged, strict=False))
+        return figures | {name: float(getattr(state.loop.info, name)) for name in INFO}
 
     def diverged(state: Counted) -> int | None:
         first = int(state.loop.diverged)
         return None if first == self_play.NEVER else first
 
-    return Trainer(init, advance, counts, evaluate, export, diverged)
+    return Trainer(init, advance, counts, evaluate, export, diverged, INFO)
 
 
 def live_trainer(config: game_config.Config) -> Trainer:
@@ -203,12 +200,15 @@ def live_trainer(config: game_config.Config) -> Trainer:
         seed=config.seed,
     )
     trainer = live.trainer(world, settings)
+    scale = float(world.game.max_utility() - world.game.min_utility())
     learner = learners.learner(
         trainer.model.apply,
         game_schedules.rule(config),
-        _optimizer(config),
+        game_schedules.optimizer(config),
         common_mode=config.common_mode,
-        magnet=game_schedules.magnet(config, float(world.game.max_utility() - world.game.min_utility())),
+        threshold=config.threshold,
+        entropy_cost=scale * config.entropy_cost,
+        magnet=game_schedules.magnet(config, scale),
     )
     trainer = trainer._replace(learner=learners.Learner(learner.init, jax.jit(learner.update)))
 
@@ -255,14 +255,14 @@ def _about(config: game_config.Config, num_networks: int) -> saved.About:
 _MATCH_EPISODES = 512
 
 
-def _table_learner(config: game_config.Config, seats: tally_learners.Seats) -> tally_learners.TallyLearner:
-    sampled = config.update == "sampled"
+def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:
     return tally_learners.table(
-        seats,
-        [game_schedules.rule(config)] * len(seats.rows),
+        game_schedules.rule(config),
         step_size=game_schedules.step_size(config),
         magnet=game_schedules.magnet(config),
-        baseline_rate=0.05 if config.baseline and sampled else None,
+        threshold=config.threshold,
+        entropy_cost=config.entropy_cost,
+        baseline_rate=0.05 if config.baseline and config.update == "sampled" else None,
         average_over=config.average_over,
     )
 
@@ -270,35 +270,20 @@ def _table_learner(config: game_config.Config, seats: tally_learners.Seats) -> t
 def _network_learner(
     config: game_config.Config, tree: trees.Tree, seats: tally_learners.Seats
 ) -> tally_learners.TallyLearner:
-    features = saved.features(tree)
+    assert seats.all.features is not None, "a network sees features"
+    every = len(seats.sizes) if config.alternating else 1
+    one_each = [
+        game_schedules.optimizer(config, every=every, first=seat % every) for seat in range(len(seats.sizes))
+    ]
     return tally_learners.network(
-        seats,
-        features,
-        saved.model_of(_about(config, 1), features.shape[1], tree.num_actions),
-        [game_schedules.rule(config)] * len(seats.rows),
-        _optimizers(config, len(seats.rows)),
-        shared=config.shared,
+        saved.model_of(_about(config, 1), seats.all.features.shape[1], tree.num_actions),
+        game_schedules.rule(config),
+        [game_schedules.optimizer(config)] if config.shared else one_each,
         magnet=game_schedules.magnet(config),
         common_mode=config.common_mode,
+        threshold=config.threshold,
+        entropy_cost=config.entropy_cost,
         baseline=config.baseline and config.update == "sampled",
         average_rate=config.average_forgetting or 0.001,
         alternating=config.alternating,
     )
-
-
-def _optimizers(config: game_config.Config, num_seats: int) -> list[optax.GradientTransformation]:
-    """One for each network: an optimizer counts its own steps, which with every n-th turn are too few."""
-    if config.shared:
-        return [_optimizer(config)]
-    every = num_seats if config.alternating else 1
-    return [_optimizer(config, every=every, first=seat % every) for seat in range(num_seats)]
-
-
-def _optimizer(config: game_config.Config, *, every: int = 1, first: int = 0) -> optax.GradientTransformation:
-    schedule = game_schedules.step_size(config)
-    chosen: dict[str, Callable[[Any], optax.GradientTransformation]] = {
-        "adam": optax.adam,
-        "adam_without_momentum": adam.adam_without_momentum,
-        "sgd": learners.sgd,
-    }
-    return chosen[config.optimizer](lambda count: schedule(every * count + first))

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import checks, exact, learners, policy, regularisation, tabular, types
+from pohp_neurd import checks, exact, learners, optimizers, policy, shaping, tabular, types
 from pohp_neurd.experiment import matrix_config, memory, records, run_folder
 from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.games import matrix_game
@@ -76,8 +76,9 @@ def _loop(config: Config, payoffs: np.ndarray) -> tuple[learners.Learner, Any]:
     learner = learners.learner(
         model.apply,
         learners.rule(config.learner, config.exploration),
-        learners.sgd(config.step_size),
-        magnet=regularisation.Magnet(config.magnet_strength, config.magnet_speed),
+        optimizers.sgd(config.step_size),
+        common_mode="paper",
+        magnet=shaping.Magnet(config.magnet_strength, config.magnet_speed),
     )
     # The game is symmetric but for the sign: the second agent's payoffs are minus the first's, transposed.
     worth = jnp.asarray(np.stack([payoffs, -payoffs.T + payoffs.min()]), jnp.float32)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
-from pohp_neurd import adam, learners, neural, policy, types
+from pohp_neurd import defaults, learners, neural, optimizers, policy, types
 
 
 class Outputs(NamedTuple):
@@ -45,7 +45,7 @@ class Adam(NamedTuple):
 
     def transformation(self) -> Any:
         """The optimizer itself."""
-        return adam.adam_without_momentum(self.learning_rate, decay=self.decay, epsilon=self.epsilon)
+        return optimizers.adam_without_momentum(self.learning_rate, decay=self.decay, epsilon=self.epsilon)
 
 
 def dense(
@@ -53,7 +53,7 @@ def dense(
     rule: learners.Rule,
     optimizer: Adam,
     *,
-    common_mode: str = "paper",
+    common_mode: str = defaults.COMMON_MODE,
     critic_cost: float = 1.0,
 ) -> ActorCritic:
     """Any model with a critic."""
@@ -88,7 +88,7 @@ def sparse(
     optimizer: Adam,
     *,
     torso: Sequence[int] = neural.PAPER_TORSO,
-    common_mode: str = "paper",
+    common_mode: str = defaults.COMMON_MODE,
     critic_cost: float = 1.0,
 ) -> ActorCritic:
     """The paper's network, two layers with a skip connection, on states [1, k] that list k active inputs.
@@ -120,10 +120,10 @@ def sparse(
         active = decisions.agent_state[0]
         before = state.learner
         count = before.optimizer.updates
-        idle = adam.idle_decay(count - state.row_counts[active], optimizer.decay, state.rows.dtype)
+        idle = optimizers.idle_decay(count - state.row_counts[active], optimizer.decay, state.rows.dtype)
         loaded = before._replace(
             parameters={**before.parameters, "input": _gather(state.rows, active)},
-            optimizer=adam.State(
+            optimizer=optimizers.State(
                 count,
                 {
                     **before.optimizer.second_moment,
@@ -136,7 +136,7 @@ def sparse(
         rows, moments = after.parameters["input"], after.optimizer.second_moment["input"]
         unloaded = after._replace(
             parameters={**after.parameters, "input": rows[:0]},
-            optimizer=adam.State(
+            optimizer=optimizers.State(
                 after.optimizer.updates, {**after.optimizer.second_moment, "input": moments[:0]}
             ),
         )

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import checks, learners, neural, process, types
+from pohp_neurd import checks, directions, learners, neural, process, types
 from pohp_neurd.online import actor_critic
 from pohp_neurd.online import agent as online
 
@@ -58,7 +58,7 @@ def exploration_over_time(exploration: types.Scalar, options: online.Options) ->
     """The exploration at every update: constant, or decaying as the options say."""
     if not options.exploration_decay:
         return lambda count: exploration
-    return learners.decaying(exploration, power=options.exploration_decay, start=float(options.decay_start))
+    return directions.decaying(exploration, power=options.exploration_decay, start=float(options.decay_start))
 
 
 def is_sparse(world: process.Process, options: online.Options) -> bool:

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pyspiel
 
-from pohp_neurd import averaging, checks, exact, learners, regularisation, self_play, tally_learners
+from pohp_neurd import averaging, checks, directions, exact, self_play, shaping, tally_learners
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
@@ -23,8 +23,8 @@ class _Suited(NamedTuple):
     batch_size: int = 1
 
 
-_falling = learners.decaying(1.0, power=0.5, start=1000.0)
-_settling = learners.decaying(0.005, power=1.0, start=500.0)
+_falling = directions.decaying(1.0, power=0.5, start=1000.0)
+_settling = directions.decaying(0.005, power=1.0, start=500.0)
 _SUITED = {
     ("tree", "expected"): _Suited(0.0, 0.4, 0.01, 0.0004),
     ("tree", "sampled"): _Suited(0.05, _falling, 0.01, 0.0004, 16),
@@ -52,6 +52,8 @@ class NeuRDCIXSolver:
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
       magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none.
       magnet_speed: how far it moves at update t, a number or a schedule.
+      threshold: beyond which no centred logit is pushed; None for none.
+      entropy_cost: of the pull to the uniform policy, for the same returns.
       batch_size: episodes of one sampled update; by default 16, and 4,096 on a graph.
       average_power: p of the weight t^p that update t has in the average policy.
       seed: of the sampled episodes.
@@ -67,6 +69,8 @@ class NeuRDCIXSolver:
         step_size: Any = None,
         magnet_strength: float | None = None,
         magnet_speed: Any = None,
+        threshold: float | None = None,
+        entropy_cost: float = 0.0,
         batch_size: int | None = None,
         average_power: float = 1.0,
         seed: int = 0,
@@ -79,29 +83,30 @@ class NeuRDCIXSolver:
         self._forgets = isinstance(tree, graph.Graph)
         suited = _SUITED["graph" if self._forgets else "tree", update]
         exploration = suited.exploration if exploration is None else exploration
-        rule = learners.rule(learner, exploration)
+        rule = directions.rule(learner, exploration)
         step_size = suited.step_size if step_size is None else step_size
         strength = suited.magnet_strength if magnet_strength is None else magnet_strength
         speed = suited.magnet_speed if magnet_speed is None else magnet_speed
-        magnet = regularisation.Magnet(strength, speed) if strength else None
-        seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
+        magnet = shaping.Magnet(strength, speed) if strength else None
         learning = tally_learners.table(
-            seats,
-            [rule] * tree.num_agents,
+            rule,
             step_size=step_size,
             magnet=magnet,
+            threshold=threshold,
+            entropy_cost=entropy_cost,
             baseline_rate=0.05 if sampled else None,
             average_over="visits",
         )
+        self._arena = self_play.arena_of(tree)
+        if not self._forgets and self._arena.form is None:
+            raise ValueError(f"{tree.name} has no perfect recall, which average policies need.")
         self._loop = self_play.loop(
-            seats,
             learning,
             num_episodes=suited.batch_size if batch_size is None else batch_size,
             scale=max(tree.return_bound if self._forgets else tree.spec.return_bound or 0.0, 1e-6),
             update=update,
             average=None if self._forgets else averaging.Weights(average_power),
         )
-        self._arena = self_play.arena_of(tree)
         key = jax.random.key(seed)
         self._key = jax.random.fold_in(key, 1)
         with jax.enable_x64(True):
@@ -161,6 +166,6 @@ class NeuRDCIXSolver:
             if which == "average":
                 found = self._loop.average(self._arena, self._state)
             else:
-                found = self._loop.policies(self._state)
+                found = self._loop.policies(self._arena, self._state)
             table = np.asarray(found, np.float64)
         return table / table.sum(axis=1, keepdims=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies
 from scipy import stats
 
 import pohp_neurd
-from pohp_neurd import learners as exploration
+from pohp_neurd import directions as exploration
 from pohp_neurd import openspiel
 from pohp_neurd.bandit import learners, problems, pure_policies, reduction, regret, simulation
 

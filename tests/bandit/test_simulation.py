@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pohp_neurd import checks
-from pohp_neurd import learners as exploration
+from pohp_neurd import directions as exploration
 from pohp_neurd.bandit import learners, noise, problems, reduction, simulation
 
 PLAYERS = {

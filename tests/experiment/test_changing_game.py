@@ -7,7 +7,7 @@ import pytest
 from pohp_neurd.games import matrix_game
 from scipy import optimize
 
-from pohp_neurd import exact, learners
+from pohp_neurd import directions, exact
 from pohp_neurd.experiment import changing_game
 
 pytestmark = pytest.mark.thorough
@@ -153,7 +153,7 @@ def test_full_exploration_without_a_baseline_moves_logits_by_probability_times_v
     agents = changing_game.Agents(jnp.log(policies), jnp.zeros((2, 3)), jnp.zeros(2))
     setting = changing_game.Setting(1.0, 0.0, 0.5, 0.0, 0)
     tally = policies[0][:, None] * policies[1][None, :]
-    rule = learners.neurd_cix(1.0)
+    rule = directions.neurd_cix(1.0)
     after = changing_game.learn(agents, policies, tally, jnp.asarray(game), 1.0, rule, setting, PACE)
     for agent, own in enumerate((game, -game.T)):
         chances = np.asarray(policies[agent])
@@ -175,7 +175,7 @@ def test_with_the_exact_value_as_baseline_expected_updates_are_replicator_and_po
     chances = np.asarray(policies[0])
     factor = chances if exploration else np.ones(3)
     expected = np.log(chances) + 0.5 * factor * (worth - chances @ worth)
-    rules = [learners.neurd_cix(exploration)] + ([learners.spg()] if exploration else [])
+    rules = [directions.neurd_cix(exploration)] + ([directions.spg()] if exploration else [])
     for rule in rules:
         after = changing_game.learn(agents, policies, tally, game, exploration, rule, setting, PACE)
         found = np.asarray(after.logits[0])

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pohp_neurd import checks, learners, policy, regularisation, types
+from pohp_neurd import checks, learners, optimizers, policy, shaping, types
 from pohp_neurd.openspiel.agent import acting as host_model
 
 _SUITED = {
@@ -172,7 +172,7 @@ def _program(settings: Settings) -> Program:
         strength = 0.0 if settings.players == 1 else _MAGNET
     magnet = None
     if settings.magnet_strength != 0:
-        magnet = regularisation.Magnet(strength, settings.magnet_speed)
+        magnet = shaping.Magnet(strength, settings.magnet_speed)
     rule = _with_entropy(learners.rule(settings.learner, settings.exploration), settings.entropy_cost)
     init, update = learners.learner(
         host.model.apply,
@@ -205,7 +205,7 @@ def annealed(state: learners.State, factor: float) -> learners.State:
 
 
 def _optimizer(settings: Settings) -> optax.GradientTransformation:
-    steps = learners.sgd if settings.optimizer == "sgd" else optax.adam
+    steps = optimizers.sgd if settings.optimizer == "sgd" else optax.adam
     parts = [steps(settings.pi_learning_rate), _annealing()]
     if settings.max_global_gradient_norm is not None:
         parts.insert(0, optax.clip_by_global_norm(settings.max_global_gradient_norm))

@@ -11,15 +11,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Float, Int
 
-from pohp_neurd import adam, checks, learners, neural, policy, regularisation, types
+from pohp_neurd import checks, defaults, learners, neural, optimizers, policy, shaping, types
 from pohp_neurd.openspiel.live import game as live_game
 from pohp_neurd.openspiel.live import play as states
 from pohp_neurd.openspiel.live import players
-
-OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Config:
     baseline: str = "critic"
     """critic or none."""
     critic_cost: float = 1.0
-    common_mode: str = "dropped"
+    common_mode: str = defaults.COMMON_MODE
     threshold: float | None = None
     magnet_strength: float = 0.1
     magnet_speed: float = 0.01
@@ -52,21 +49,21 @@ class Config:
     def __post_init__(self) -> None:
         learners.rule(self.learner, self.exploration)
         checks.positive("learning_rate", self.learning_rate)
-        checks.one_of("optimizer", self.optimizer, OPTIMIZERS)
+        checks.one_of("optimizer", self.optimizer, defaults.OPTIMIZERS)
         for name in ("batch_episodes", "slots"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
         checks.one_of("baseline", self.baseline, ("critic", "none"))
         checks.non_negative("critic_cost", self.critic_cost)
-        checks.one_of("common_mode", self.common_mode, ("paper", "dropped"))
+        checks.one_of("common_mode", self.common_mode, defaults.COMMON_MODES)
         if self.threshold is not None:
             checks.positive("threshold", self.threshold)
         self.magnet()
         checks.non_negative("seed", self.seed)
 
-    def magnet(self) -> regularisation.Magnet | None:
+    def magnet(self) -> shaping.Magnet | None:
         """The magnet, if its strength is not 0."""
-        magnet = regularisation.Magnet(self.magnet_strength, self.magnet_speed)
+        magnet = shaping.Magnet(self.magnet_strength, self.magnet_speed)
         return magnet if self.magnet_strength > 0 else None
 
 
@@ -130,7 +127,7 @@ def trainer(
     learner = learners.learner(
         model.apply,
         learners.rule(config.learner, config.exploration),
-        _optimizer(config),
+        optimizers.optimizer(config.optimizer, config.learning_rate),
         common_mode=config.common_mode,
         threshold=config.threshold,
         magnet=config.magnet(),
@@ -238,11 +235,3 @@ def _model(world: live_game.LiveGame, config: Config) -> policy.Model:
     critic = config.baseline == "critic"
     model = neural.network(world.num_features, world.num_actions, torso=config.torso, critic=critic)
     return per_seat(model, world.num_seats) if config.separate else model
-
-
-def _optimizer(config: Config) -> optax.GradientTransformation:
-    if config.optimizer == "adam":
-        return optax.adam(config.learning_rate)
-    if config.optimizer == "adam_without_momentum":
-        return adam.adam_without_momentum(config.learning_rate)
-    return learners.sgd(config.learning_rate)

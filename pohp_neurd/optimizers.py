@@ -1,9 +1,10 @@
-"""Adam with β1 = 0, as the paper uses it, with as few slow operations per parameter as the formula allows.
+"""Optimizers by name, and Adam with β1 = 0 as the paper uses it, with few slow operations per parameter.
 
-Pipeline: direction -> **parameters**. An online agent updates all its parameters after every step, and the
+Pipeline: shaping -> **parameters**. An online agent updates all its parameters after every step, and the
 optimizer is most of that step: a square root and a division for every parameter, and little else counts.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,11 +13,24 @@ import optax
 from jax import Array
 from jaxtyping import Float, Int
 
-from pohp_neurd import checks, types
+from pohp_neurd import checks, defaults, types
+
+
+def optimizer(name: str, step_size: float | types.Schedule) -> optax.GradientTransformation:
+    """The optimizer that flags call `adam`, `adam_without_momentum` or `sgd`."""
+    checks.one_of("optimizer", name, defaults.OPTIMIZERS)
+    return _BY_NAME[name](step_size)
+
+
+def sgd(step_size: float | types.Schedule) -> optax.GradientTransformation:
+    """Plain steps: in a table, exactly the paper's update."""
+    if not callable(step_size):
+        checks.non_negative("step_size", step_size)
+    return optax.sgd(step_size)
 
 
 class State(NamedTuple):
-    """What must persist between updates."""
+    """What must persist between updates of Adam without momentum."""
 
     updates: Int[Array, ""]
     second_moment: Any
@@ -64,3 +78,10 @@ def idle_decay(updates: Int[Array, "*B"], decay: float, dtype: Any = jnp.float32
     So a parameter whose gradients are mostly zero can be left alone until its next one, and then catch up.
     """
     return jnp.exp(updates.astype(dtype) * jnp.log(jnp.asarray(decay, dtype)))
+
+
+_BY_NAME: dict[str, Callable[..., optax.GradientTransformation]] = {
+    "adam": optax.adam,
+    "adam_without_momentum": adam_without_momentum,
+    "sgd": sgd,
+}
