@@ -7,7 +7,6 @@ an `agent_state.Index`. Best responses are always over all that an agent has see
 """
 
 import functools
-import itertools
 import weakref
 from typing import Any, NamedTuple
 
@@ -68,11 +67,7 @@ def nash_conv(
 
 def exploitability(tree: World, policy: Policy, index: agent_state.Index | None = None) -> Any:
     """NashConv / 2: what an opponent wins on average; defined for two-player zero-sum games."""
-    if isinstance(tree, graph.Graph):
-        totals = np.append(tree.rewards.sum(axis=1), 0.0)
-    else:
-        totals = _final_returns(tree).sum(axis=1)
-    if tree.num_agents != 2 or np.ptp(totals) > 1e-9:
+    if tree.num_agents != 2 or np.ptp(tree.final_returns.sum(axis=1)) > 1e-9:
         raise ValueError(
             f"exploitability is defined for two-player zero-sum games, which {tree.name} is not."
         )
@@ -141,8 +136,7 @@ def best_response(
     tree: trees.Tree, policy: Policy, agent: int, index: agent_state.Index | None = None
 ) -> BestResponse:
     """The best response of one agent to the others' part of `policy`: its value, and how it acts."""
-    if not 0 <= agent < tree.num_agents:
-        raise ValueError(f"agent must be one of 0 to {tree.num_agents - 1}, but is {agent}.")
+    checks.index("agent", agent, tree.num_agents)
     form, table = _prepared(tree, policy, index)
     with jax.enable_x64(True):
         value, action_values = _respond(form, table, agent)
@@ -152,15 +146,6 @@ def best_response(
     values = np.where(tree.legal[rows], np.asarray(action_values)[rows], -np.inf)
     best[rows] = np.eye(tree.num_actions)[np.argmax(values, axis=1)]
     return BestResponse(float(value), best)
-
-
-def counterfactual_action_values(tree: trees.Tree, policy: Policy) -> Float[np.ndarray, "S A"]:
-    """q_s(a) times the probability with which chance and the others let s happen: what CFR sums up."""
-    form, table = _prepared(tree, policy, None)
-    if form.slot is None:
-        raise ValueError(f"{tree.name} has no perfect recall, which counterfactual values need.")
-    with jax.enable_x64(True):
-        return np.asarray(_counterfactual(form, table))
 
 
 def quantities(
@@ -344,16 +329,3 @@ def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> tup
     slots = [jnp.zeros(other.entry.shape, policy.dtype) for other in form.agents]
     slots[agent] = evaluation.flat(found.action_values, policy.dtype)
     return found.value, evaluation.table(form, slots)
-
-
-@jax.jit
-def _counterfactual(form: sequence_form.SequenceForm, policy: Array) -> Array:
-    acting = evaluation.profile(form, evaluation.slots(form, policy))
-    return evaluation.counterfactual_table(form, acting)
-
-
-def _final_returns(tree: trees.Tree) -> Float[np.ndarray, "Z P"]:
-    returns = tree.rewards.copy()
-    for start, stop in itertools.pairwise(tree.levels[1:]):
-        returns[start:stop] += returns[tree.parent[start:stop]]
-    return returns[tree.player == trees.TERMINAL]

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from scipy import special
 
 from pohp_neurd import checks, types
-from pohp_neurd.bandit import guarantees, learners, simulation
+from pohp_neurd.bandit import learners, simulation
 
 
 def regrets(totals: simulation.Totals) -> Float[np.ndarray, "... A B"]:
@@ -130,7 +130,7 @@ def exploration_values(
 ) -> Float[np.ndarray, "T"]:
     """η_1, …, η_T as an array, from an array, one number, or a schedule."""
     if callable(explorations):
-        values = guarantees.evaluate(explorations, horizon)
+        values = learners.evaluate(explorations, horizon)
     else:
         values = np.asarray(explorations, np.float64)
         if values.ndim:

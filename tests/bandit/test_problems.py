@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd.bandit import learners, noise, problems
+from pohp_neurd.bandit import learners, problems, simulation
 
 PROBLEMS = {
     "bernoulli": lambda: problems.bernoulli([0.2, 0.5, 0.9]),
@@ -27,7 +27,7 @@ def rounds_of(problem, count, policy, runs=1, seed=0):
 
     @jax.jit
     def step(state, t):
-        uniforms = noise.uniforms(jax.random.key(seed), t, problem.num_uniforms, runs).problem
+        uniforms = simulation.uniforms(jax.random.key(seed), t, problem.num_uniforms, runs).problem
         return problem.update(state, shaped), problem.utilities(state, shaped, uniforms)
 
     state, rows = problem.init(runs), []

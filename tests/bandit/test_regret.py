@@ -13,7 +13,7 @@ from scipy import stats
 import pohp_neurd
 from pohp_neurd import learners as exploration
 from pohp_neurd import openspiel
-from pohp_neurd.bandit import learners, problems, pure_policies, reduction, regret, simulation
+from pohp_neurd.bandit import learners, problems, reduction, regret, simulation
 
 RUNS, ROUNDS, DELTA = 2_000, 3_000, 0.05
 
@@ -33,8 +33,8 @@ PROBLEMS = {
     "adaptive": lambda: problems.adaptive(5),
     "rock_paper_scissors": problems.rock_paper_scissors,
     "shifting_rock_paper_scissors": lambda: problems.rock_paper_scissors(period=ROUNDS // 8),
-    "kuhn": lambda: pure_policies.against_fixed(kuhn(), 0, uniform(kuhn())),
-    "kuhn_learning": lambda: pure_policies.against_learner(kuhn(), learners.regret_matching_plus()),
+    "kuhn": lambda: problems.against_fixed(kuhn(), 0, uniform(kuhn())),
+    "kuhn_learning": lambda: problems.against_learner(kuhn(), learners.regret_matching_plus()),
 }
 LEARNERS = {
     "hedge": lambda problem: learners.hedge(learners.anytime_step_size(problem.num_arms, problem.max_return)),
