@@ -41,7 +41,10 @@ class Problem(NamedTuple):
 
 def bernoulli(loss_probabilities: Sequence[float] | np.ndarray) -> Problem:
     """Arms that cost 1 with a probability of their own, independently."""
-    chances = _chances(loss_probabilities)
+    chances = np.asarray(loss_probabilities, np.float64)
+    checks.in_unit_interval("loss_probabilities", chances)
+    checks.shape("loss_probabilities", chances, (None,))
+    checks.at_least("num_arms", len(chances), 2)
 
     def utilities(rounds: Any, policy: learners.Arms, uniforms: Float[Array, "U *B"]) -> learners.Arms:
         return -(uniforms < _column(chances, uniforms)).astype(uniforms.dtype)
@@ -51,8 +54,8 @@ def bernoulli(loss_probabilities: Sequence[float] | np.ndarray) -> Problem:
 
 def switching(num_arms: int, period: int, *, good: float = 0.25, bad: float = 0.5) -> Problem:
     """Bernoulli arms of which one is good, another one after every `period` rounds, in turn."""
-    _check_arms(num_arms)
-    _check_period(period)
+    checks.at_least("num_arms", num_arms, 2)
+    checks.at_least("period", period)
     checks.in_unit_interval("good", good)
     checks.in_unit_interval("bad", bad)
 
@@ -68,7 +71,7 @@ def switching(num_arms: int, period: int, *, good: float = 0.25, bad: float = 0.
 
 def adaptive(num_arms: int) -> Problem:
     """An adversary that looks at the policy and makes its likeliest arm cost 1; all others are free."""
-    _check_arms(num_arms)
+    checks.at_least("num_arms", num_arms, 2)
 
     def utilities(state: Any, policy: learners.Arms, uniforms: Float[Array, "U *B"]) -> learners.Arms:
         likeliest = jnp.argmax(policy, axis=0, keepdims=True).astype(jnp.int32)
@@ -97,7 +100,7 @@ def rock_paper_scissors(
     checks.distribution("opponent", mixture)
     checks.shape("opponent", mixture, (matrix.shape[1],))
     if period is not None:
-        _check_period(period)
+        checks.at_least("period", period)
     shifted = matrix - matrix.max()
     phases = range(1 if period is None else len(mixture))
     cumulative = np.cumsum([np.roll(mixture, phase) for phase in phases], axis=1)
@@ -119,7 +122,7 @@ def rock_paper_scissors(
 def fixed(utilities: Sequence[float] | np.ndarray, max_return: float, name: str = "fixed") -> Problem:
     """Arms that are worth the same in every round, such as pure policies against a fixed daimon."""
     worth = np.asarray(utilities, np.float64)
-    _check_arms(len(worth))
+    checks.at_least("num_arms", len(worth), 2)
     _check_range(worth, max_return)
 
     def constant(state: Any, policy: learners.Arms, uniforms: Float[Array, "U *B"]) -> learners.Arms:
@@ -138,7 +141,7 @@ def learning_daimon(
     """
     matrix = np.asarray(payoffs, np.float64)
     checks.shape("payoffs", matrix, (None, None))
-    _check_arms(len(matrix))
+    checks.at_least("num_arms", len(matrix), 2)
     _check_range(matrix, max_return)
 
     def utilities(state: Any, policy: learners.Arms, uniforms: Float[Array, "U *B"]) -> learners.Arms:
@@ -247,24 +250,6 @@ def _next(rounds: Int[Array, ""], policy: learners.Arms) -> Int[Array, ""]:
 def _column(values: np.ndarray, like: Float[Array, "n *B"]) -> Float[Array, "..."]:
     """`values` with an axis of size 1 for each axis of runs that `like` has."""
     return jnp.asarray(values, like.dtype).reshape(*values.shape, *[1] * (like.ndim - 1))
-
-
-def _chances(loss_probabilities: Sequence[float] | np.ndarray) -> Float[np.ndarray, "A"]:
-    chances = np.asarray(loss_probabilities, np.float64)
-    checks.in_unit_interval("loss_probabilities", chances)
-    checks.shape("loss_probabilities", chances, (None,))
-    _check_arms(len(chances))
-    return chances
-
-
-def _check_arms(num_arms: int) -> None:
-    if num_arms < 2:
-        raise ValueError(f"a bandit problem needs at least 2 arms, but has {num_arms}.")
-
-
-def _check_period(period: int) -> None:
-    if period < 1:
-        raise ValueError(f"period must be at least 1 round, but is {period}.")
 
 
 def _check_range(utilities: np.ndarray, max_return: float) -> None:

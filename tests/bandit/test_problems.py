@@ -104,9 +104,9 @@ def test_a_learning_daimon_turns_to_what_hurts_the_learner():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: problems.bernoulli([0.5]), "at least 2 arms"),
+        (lambda: problems.bernoulli([0.5]), "num_arms must be at least 2, but is 1"),
         (lambda: problems.bernoulli([0.5, 1.5]), "loss_probabilities"),
-        (lambda: problems.adaptive(1), "at least 2 arms"),
+        (lambda: problems.adaptive(1), "num_arms must be at least 2, but is 1"),
         (lambda: problems.switching(3, 0), "period"),
         (lambda: problems.rock_paper_scissors((0.5, 0.2, 0.2)), "sum to 1"),
         (lambda: problems.rock_paper_scissors((0.5, 0.5)), "shape"),

@@ -244,11 +244,6 @@ def test_violation_limits_are_clopper_and_pearsons():
     assert regret.violation_limit(5, 5) == 1
 
 
-def test_quantiles_are_over_runs():
-    totals = simulation.Totals(np.zeros((1, 2, 101)), -np.arange(101.0)[None])
-    np.testing.assert_allclose(regret.quantiles(totals, [0.5, 0.95])[:, 0], [50, 95])
-
-
 def test_wrong_input_is_refused_with_a_sentence():
     for arguments, message in [
         ((0, 5, 1.0, 0.05), "horizon"),
