@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import process, types
+from pohp_neurd import checks, process, types
 
 LEFT, STAY, RIGHT = 0, 1, 2
 
@@ -48,11 +48,6 @@ def has_landed(board: Board, rows: int) -> Any:
 def is_missed(board: Board, rows: int) -> Any:
     """Whether the ball has landed beside the paddle."""
     return has_landed(board, rows) & (board.ball_column != board.paddle)
-
-
-def best_action(board: Board, *, xp: Any = jnp) -> Any:
-    """Towards the ball: misses nothing where a fall lasts at least half the width."""
-    return xp.sign(board.ball_column - board.paddle) + STAY
 
 
 def render(board: Board, rows: int, columns: int) -> str:
@@ -94,8 +89,7 @@ class Catch:
 
     def __post_init__(self) -> None:
         for name, least in (("rows", 2), ("columns", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, but is {getattr(self, name)}.")
+            checks.at_least(name, getattr(self, name), least)
         for name in ("horizon", "swap_every"):
             value = getattr(self, name)
             if value is not None and value < 1:

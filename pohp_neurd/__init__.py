@@ -9,6 +9,30 @@ from typing import Any
 
 __version__ = "0.2.0"
 
+__all__ = [
+    "agent_state",
+    "averaging",
+    "bandit",
+    "checkpoint",
+    "estimators",
+    "exact",
+    "experiment",
+    "finite",
+    "games",
+    "learners",
+    "neural",
+    "online",
+    "openspiel",
+    "policy",
+    "process",
+    "returns",
+    "self_play",
+    "tabular",
+    "trajectory",
+    "types",
+]
+"""The paper's nouns, one module each, and the rooms around them."""
+
 
 def __getattr__(name: str) -> Any:
     qualified = f"{__name__}.{name}"
@@ -19,3 +43,7 @@ def __getattr__(name: str) -> Any:
         if error.name != qualified:
             raise
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return ["__version__", *__all__]

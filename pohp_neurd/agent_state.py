@@ -5,7 +5,6 @@ update function, not the game. Each is a pair (init, update) that sees the proce
 agent itself sees: its observations and its own actions.
 """
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -102,82 +101,6 @@ def timed(inner: UpdateFunction) -> UpdateFunction:
     )
 
 
-class Remembered(NamedTuple):
-    """A history together with what every agent remembers of it."""
-
-    inner: types.History
-    states: Any
-    """Agent states with a leading axis of agents."""
-    actions: Int[Array, "P"]
-    """Each agent's latest action; -1 before its first."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Remembering:
-    """A process whose histories carry the agents' memories, so that a policy is a function of them."""
-
-    world: process.Process
-    memory: UpdateFunction
-
-    @property
-    def spec(self) -> process.Spec:
-        """The sizes and bounds of the process itself."""
-        return self.world.spec
-
-    def initial(self, *, key: types.Key) -> Remembered:
-        """A first active history, with the first agent's first state."""
-        inner = self.world.initial(key=key)
-        count = self.spec.num_agents
-        blank = jax.tree.map(
-            lambda leaf: jnp.zeros((count, *jnp.shape(leaf)), jnp.asarray(leaf).dtype),
-            self.memory.init(inner),
-        )
-        return self._arrive(Remembered(inner, blank, jnp.full(count, -1, jnp.int32)))
-
-    def active_agent(self, history: Remembered) -> Int[Array, ""]:
-        """Whose turn it is."""
-        return self.world.active_agent(history.inner)
-
-    def observation(self, history: Remembered) -> Float[Array, "D"]:
-        """What the active agent sees."""
-        return self.world.observation(history.inner)
-
-    def agent_state(self, history: Remembered) -> Any:
-        """What the active agent remembers."""
-        agent = self.active_agent(history)
-        return jax.tree.map(lambda leaf: leaf[agent], history.states)
-
-    def legal_actions(self, history: Remembered) -> Array:
-        """What the active agent may do."""
-        return self.world.legal_actions(history.inner)
-
-    def apply(self, history: Remembered, action: types.Action, *, key: types.Key) -> Remembered:
-        """The next active history, where its agent has taken in what it sees."""
-        agent = self.active_agent(history)
-        inner = self.world.apply(history.inner, action, key=key)
-        actions = history.actions.at[agent].set(jnp.asarray(action, jnp.int32))
-        following = self._arrive(Remembered(inner, history.states, actions))
-        ended = self.continuation(history) == 0
-        return jax.tree.map(lambda old, new: jnp.where(ended, old, new), history, following)
-
-    def reward(self, history: Remembered) -> Float[Array, "P"]:
-        """Every agent's reward on arrival."""
-        return self.world.reward(history.inner)
-
-    def continuation(self, history: Remembered) -> Float[Array, ""]:
-        """The probability of going on."""
-        return self.world.continuation(history.inner)
-
-    def _arrive(self, history: Remembered) -> Remembered:
-        agent = self.active_agent(history)
-        action, old = history.actions[agent], self.agent_state(history)
-        fresh = self.memory.init(history.inner)
-        later = self.memory.update(old, action, history.inner)
-        state = jax.tree.map(lambda one, other: jnp.where(action < 0, one, other), fresh, later)
-        states = jax.tree.map(lambda all_, one: all_.at[agent].set(one), history.states, state)
-        return history._replace(states=states)
-
-
 class Index(NamedTuple):
     """The agent states that an update function makes of a tree's histories, numbered."""
 
@@ -192,7 +115,7 @@ class Index(NamedTuple):
 def index(world: tree.Tree, memory: UpdateFunction) -> Index:
     """Numbers for the agent states of all decisions of `world`: rows of a table for that memory."""
     numbers = np.full(world.num_histories, -1, np.int32)
-    turns = _turns(world)
+    turns = tree.at_turn(world.turns, world.player)
     count = 0
     representatives: list[int] = []
     for agent in range(world.num_agents):
@@ -261,14 +184,17 @@ class Verdict(NamedTuple):
 def is_timed(world: tree.Tree, memory: UpdateFunction) -> Verdict:
     """Whether every agent state tells how many actions the agent has taken."""
     numbers = index(world, memory).state
-    taken = _turns(world)
-    return _uniform(numbers, taken, "were reached after different numbers of own actions")
+    return _uniform(
+        numbers,
+        tree.at_turn(world.turns, world.player),
+        "were reached after different numbers of own actions",
+    )
 
 
 def is_absent_minded(world: tree.Tree, memory: UpdateFunction) -> Verdict:
     """Whether some agent state can come twice in one lifetime; the two histories, if so."""
     numbers = index(world, memory).state
-    ancestor = world.previous_decision[np.arange(world.num_histories), np.maximum(world.player, 0)]
+    ancestor = tree.at_turn(world.previous_decision, world.player)
     rows = np.flatnonzero(world.player >= 0)
     above = ancestor[rows]
     while np.any(above >= 0):
@@ -289,10 +215,9 @@ def is_absent_minded(world: tree.Tree, memory: UpdateFunction) -> Verdict:
 def has_perfect_recall(world: tree.Tree, memory: UpdateFunction) -> Verdict:
     """Whether every agent state tells all earlier agent states and actions of the agent."""
     numbers = index(world, memory).state
-    agents = np.maximum(world.player, 0)
-    everywhere = np.arange(world.num_histories)
-    before = world.previous_decision[everywhere, agents]
-    action = world.previous_action[everywhere, agents]
+    before, action = (
+        tree.at_turn(values, world.player) for values in (world.previous_decision, world.previous_action)
+    )
     # By induction over own turns it is enough that the latest state and action agree.
     latest = np.where(before >= 0, numbers[before].astype(np.int64), -1)
     sequence = latest * (world.num_actions + 1) + action
@@ -305,10 +230,6 @@ def legal_actions_agree(world: tree.Tree, memory: UpdateFunction) -> Verdict:
     masks = np.unique(world.legal, axis=0, return_inverse=True)[1].reshape(-1)
     kinds = masks[np.maximum(world.information_state, 0)]
     return _uniform(numbers, kinds, "have different legal actions")
-
-
-def _turns(world: tree.Tree) -> Int[np.ndarray, "N"]:
-    return tree.own_turns(world.parent, world.player, world.levels, world.num_agents)
 
 
 def _uniform(numbers: np.ndarray, property_: np.ndarray, complaint: str) -> Verdict:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import files
+from pohp_neurd import checks, files
 
 _FORMAT = 1
 
@@ -35,10 +35,8 @@ class Restored(NamedTuple):
 
 def save(directory: files.Path, step: int, tree: Any, *, keep: int = 2, run: str | None = None) -> None:
     """Saves `tree` as the checkpoint of `step` of `run`, then removes all but the `keep` newest ones."""
-    if step < 0:
-        raise ValueError(f"step must be at least 0, but is {step}.")
-    if keep < 1:
-        raise ValueError(f"keep must be at least 1, but is {keep}.")
+    checks.at_least("step", step, 0)
+    checks.at_least("keep", keep)
     folder = pathlib.Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     leaves = {f"leaf_{index:05d}": leaf for index, leaf in enumerate(map(_to_numpy, jax.tree.leaves(tree)))}

@@ -92,10 +92,15 @@ def _check_single(name: str, array: np.ndarray | None) -> None:
         raise ValueError(f"{name} must be at most 3.4e+38, as single precision goes, but is {_shown(array)}.")
 
 
+def at_least(name: str, value: int, least: int = 1) -> None:
+    """Raises unless `value` is `least` or more."""
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, but is {value}.")
+
+
 def count(name: str, value: int) -> None:
     """Raises unless `value` is at least 1 and fits into the 32 bits that updates and steps are counted in."""
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, but is {value}.")
+    at_least(name, value)
     if value >= 2**31:
         raise ValueError(f"{name} must be at most 2147483647, but is {value}.")
 

@@ -7,8 +7,8 @@ an `agent_state.Index`. Best responses are always over all that an agent has see
 """
 
 import functools
-import itertools
 import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -68,11 +68,7 @@ def nash_conv(
 
 def exploitability(tree: World, policy: Policy, index: agent_state.Index | None = None) -> Any:
     """NashConv / 2: what an opponent wins on average; defined for two-player zero-sum games."""
-    if isinstance(tree, graph.Graph):
-        totals = np.append(tree.rewards.sum(axis=1), 0.0)
-    else:
-        totals = _final_returns(tree).sum(axis=1)
-    if tree.num_agents != 2 or np.ptp(totals) > 1e-9:
+    if tree.num_agents != 2 or np.ptp(tree.final_returns.sum(axis=1)) > 1e-9:
         raise ValueError(
             f"exploitability is defined for two-player zero-sum games, which {tree.name} is not."
         )
@@ -82,7 +78,7 @@ def exploitability(tree: World, policy: Policy, index: agent_state.Index | None 
 def expected_returns(tree: World, policy: Policy, index: agent_state.Index | None = None) -> np.ndarray:
     """Every agent's expected return [P], or [K, P] for a stack of policies."""
     if isinstance(tree, graph.Graph):
-        return tree.expected_returns(_checked(tree, policy))
+        return tree.expected_returns(_table(tree, policy))
     return _evaluate(tree, policy, index).expected
 
 
@@ -112,7 +108,7 @@ def responses(
             f"best responses on graphs need {error.name}: pip install pohp_neurd[large]."
         ) from None
 
-    table = _checked(world, policy)
+    table = _table(world, policy)
     found = []
     for agent in range(world.num_agents):
         name = f"responding as player {agent}"
@@ -128,22 +124,12 @@ def responses(
     return tuple(found)
 
 
-def _checked(world: graph.Graph, policy: Policy) -> np.ndarray:
-    if np.ndim(policy) != 2:
-        raise ValueError(
-            f"policy must have the shape {world.legal.shape} of {world.name}, but has {np.shape(policy)}."
-        )
-    check_policy(policy, world)
-    return _normalised(policy)
-
-
 def best_response(
     tree: trees.Tree, policy: Policy, agent: int, index: agent_state.Index | None = None
 ) -> BestResponse:
     """The best response of one agent to the others' part of `policy`: its value, and how it acts."""
-    if not 0 <= agent < tree.num_agents:
-        raise ValueError(f"agent must be one of 0 to {tree.num_agents - 1}, but is {agent}.")
-    form, table = _prepared(tree, policy, index)
+    checks.index("agent", agent, tree.num_agents)
+    form, table = sequence_form_of(tree, index), _table(tree, policy, index)
     with jax.enable_x64(True):
         value, action_values = _respond(form, table, agent)
     if index is not None or form.slot is None:
@@ -154,28 +140,17 @@ def best_response(
     return BestResponse(float(value), best)
 
 
-def counterfactual_action_values(tree: trees.Tree, policy: Policy) -> Float[np.ndarray, "S A"]:
-    """q_s(a) times the probability with which chance and the others let s happen: what CFR sums up."""
-    form, table = _prepared(tree, policy, None)
-    if form.slot is None:
-        raise ValueError(f"{tree.name} has no perfect recall, which counterfactual values need.")
-    with jax.enable_x64(True):
-        return np.asarray(_counterfactual(form, table))
-
-
-def quantities(
-    tree: trees.Tree, policy: Policy, index: agent_state.Index | None = None
-) -> beliefs.Quantities:
-    """Reach, beliefs, values and advantages of every history and every agent state."""
-    _, table = _prepared(tree, policy, index)
-    state = tree.information_state if index is None else index.state
-    with jax.enable_x64(True):
-        found = beliefs.quantities(beliefs.arrays(tree, state), jnp.asarray(table), tree.levels)
-        return jax.tree.map(np.asarray, found)
+def quantities(world: World, policy: Policy, index: agent_state.Index | None = None) -> beliefs.Quantities:
+    """Reach, beliefs, values and advantages of every history (or node of a graph) and every agent state."""
+    if index is not None:
+        state = index.state
+    else:
+        state = world.agent_state if isinstance(world, graph.Graph) else world.information_state
+    return beliefs.quantities(world, state, _table(world, policy, index))
 
 
 def expected_direction(
-    tree: trees.Tree,
+    tree: World,
     policy: Policy,
     learner: str,
     exploration: float = 0.0,
@@ -215,13 +190,18 @@ def expected_direction(
     return np.asarray(visits)[:, None] * direction
 
 
-def check_policy(policy: Any, tree: World, index: agent_state.Index | None = None) -> None:
-    """Raises a ValueError that names the first row of `policy` that is no distribution over legal actions."""
+def check_policy(
+    policy: Any, tree: World, index: agent_state.Index | None = None, *, stacks: bool = True
+) -> None:
+    """Raises a ValueError that names the first row of `policy` that is no distribution over legal actions.
+
+    A stack of policies [K, S, A] is one too, unless `stacks` is False.
+    """
     legal = tree.legal if index is None else index.legal
     array = np.asarray(policy)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"a policy must be an array of numbers, but is {type(policy).__name__}.")
-    if array.ndim not in (2, 3) or array.shape[-2:] != legal.shape:
+    if array.ndim not in ((2, 3) if stacks else (2,)) or array.shape[-2:] != legal.shape:
         raise ValueError(f"policy must have the shape {legal.shape} of {tree.name}, but has {array.shape}.")
     complaints = (
         (np.any(~np.isfinite(array), axis=-1), "holds a number that is not finite"),
@@ -241,28 +221,32 @@ def check_policy(policy: Any, tree: World, index: agent_state.Index | None = Non
 
 
 _forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+_judges: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def _kept(cache: Any, tree: trees.Tree, index: agent_state.Index | None, make: Callable[[], Any]) -> Any:
+    """What `make` has made for a tree and an index: made once."""
+    known = cache.setdefault(tree, {})
+    if id(index) not in known:
+        # The index itself is kept, so that its identity cannot be taken over by another.
+        known[id(index)] = (index, make())
+    return known[id(index)][1]
 
 
 def sequence_form_of(tree: trees.Tree, index: agent_state.Index | None = None) -> sequence_form.SequenceForm:
     """The sequence form of `tree` on the device, in float64; built once for every tree."""
-    known = _forms.setdefault(tree, {})
-    # The index itself is kept, so that its identity cannot be taken over by another.
-    key = id(index)
-    if key not in known:
+
+    def make() -> sequence_form.SequenceForm:
         form = sequence_form.build(tree, None if index is None else index.state)
         with jax.enable_x64(True):
-            known[key] = (index, jax.tree.map(jnp.asarray, form))
-    return known[key][1]
+            return jax.tree.map(jnp.asarray, form)
+
+    return _kept(_forms, tree, index, make)
 
 
-def _prepared(
-    tree: trees.Tree, policy: Any, index: agent_state.Index | None
-) -> tuple[sequence_form.SequenceForm, np.ndarray]:
-    check_policy(policy, tree, index)
-    return sequence_form_of(tree, index), _normalised(policy)
-
-
-def _normalised(policy: Any) -> np.ndarray:
+def _table(world: World, policy: Any, index: agent_state.Index | None = None) -> np.ndarray:
+    """One policy, checked, in float64."""
+    check_policy(policy, world, index, stacks=False)
     array = np.asarray(policy)
     if array.dtype == np.float64:
         return array
@@ -297,7 +281,6 @@ def _judged(form: sequence_form.SequenceForm, policy: Array) -> Float[Array, "_"
 _judge = jax.jit(_judged)
 _judge_all = jax.jit(jax.vmap(_judged, in_axes=(None, 0)))
 _SMALL = 100_000  # histories
-_judges: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def _judges_of(tree: trees.Tree, index: agent_state.Index | None) -> Any:
@@ -306,17 +289,15 @@ def _judges_of(tree: trees.Tree, index: agent_state.Index | None) -> Any:
     The form of a small tree is made part of the compiled function: passing its many arrays in would cost
     as much as the evaluation. That of a large tree would burden the compiler, and is passed in.
     """
-    known = _judges.setdefault(tree, {})
-    if id(index) not in known:
+
+    def make() -> Any:
         form = sequence_form_of(tree, index)
-        pair: Any
         if tree.num_histories > _SMALL:
-            pair = functools.partial(_judge, form), functools.partial(_judge_all, form)
-        else:
-            one = functools.partial(_judged, form)
-            pair = jax.jit(one), jax.jit(jax.vmap(one))
-        known[id(index)] = (index, pair)
-    return known[id(index)][1]
+            return functools.partial(_judge, form), functools.partial(_judge_all, form)
+        one = functools.partial(_judged, form)
+        return jax.jit(one), jax.jit(jax.vmap(one))
+
+    return _kept(_judges, tree, index, make)
 
 
 def _is_sound(form: sequence_form.SequenceForm, policy: Array) -> Array:
@@ -344,16 +325,3 @@ def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> tup
     slots = [jnp.zeros(other.entry.shape, policy.dtype) for other in form.agents]
     slots[agent] = evaluation.flat(found.action_values, policy.dtype)
     return found.value, evaluation.table(form, slots)
-
-
-@jax.jit
-def _counterfactual(form: sequence_form.SequenceForm, policy: Array) -> Array:
-    acting = evaluation.profile(form, evaluation.slots(form, policy))
-    return evaluation.counterfactual_table(form, acting)
-
-
-def _final_returns(tree: trees.Tree) -> Float[np.ndarray, "Z P"]:
-    returns = tree.rewards.copy()
-    for start, stop in itertools.pairwise(tree.levels[1:]):
-        returns[start:stop] += returns[tree.parent[start:stop]]
-    return returns[tree.player == trees.TERMINAL]

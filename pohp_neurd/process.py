@@ -38,8 +38,7 @@ class Spec:
 
     def __post_init__(self) -> None:
         for name in ("num_agents", "num_actions", "observation_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
+            checks.at_least(name, getattr(self, name))
         checks.non_negative("reward_bound", self.reward_bound)
         if self.horizon is not None and self.horizon < 0:
             raise ValueError(f"horizon must be at least 0, or None, but is {self.horizon}.")
@@ -78,20 +77,6 @@ class Process(Protocol):
 
     def continuation(self, history: types.History) -> Float[Array, ""]:
         """The probability γ(h) of going on from here: 0 terminal, 1 continuing, between a discount."""
-
-
-def continuation_weight(
-    process: Process, history: types.History, *, key: types.Key | None = None
-) -> Float[Array, ""]:
-    """The factor that what follows `history` is worth: γ(h) itself, or sampled from it given a key.
-
-    Both have the same expectation. Expected weights keep every trajectory going (a discount); sampled
-    ones end it (a termination).
-    """
-    probability = process.continuation(history)
-    if key is None:
-        return probability
-    return jax.random.bernoulli(key, probability).astype(probability.dtype)
 
 
 DaimonPolicy = Callable[[types.History], Float[Array, "A"]]
@@ -179,8 +164,7 @@ def agent_view(
     bound, and a continuing process must be given one.
     """
     spec = process.spec
-    if not 0 <= agent < spec.num_agents:
-        raise ValueError(f"agent must be one of 0 to {spec.num_agents - 1}, but is {agent}.")
+    checks.index("agent", agent, spec.num_agents)
     bound = spec.return_bound if reward_bound is None else reward_bound
     if bound is None:
         raise ValueError("a continuing process has no return bound: give agent_view a reward_bound.")

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pytest
-from pohp_neurd.games import matrix_game, two_state_mdp
+import two_state_mdp
 
-from pohp_neurd import agent_state, process
+from pohp_neurd import agent_state
 from pohp_neurd.finite import tree, tree_builder
 
 
@@ -228,71 +228,3 @@ def test_bad_memories_get_one_sentence():
             agent_state.information_state(object())
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
-
-
-# Memories during play.
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["timed", "window"])
-def test_remembering_keeps_every_agents_own_memory(kind):
-    world = remembering()
-    if kind == "timed":
-        memory = agent_state.timed(agent_state.information_state(world))
-    else:
-        memory = agent_state.window(world, 2)
-    numbered = agent_state.index(world, memory).state
-    playing = agent_state.Remembering(world, memory)
-    look, apply = (
-        jax.jit(playing.agent_state),
-        jax.jit(lambda h, a: playing.apply(h, a, key=jax.random.key(0))),
-    )
-    seen = {}
-
-    def play(history):
-        row = int(history.inner.row)
-        if world.player[row] < 0:
-            return
-        leaves = [np.asarray(x).tobytes() for x in jax.tree.leaves(look(history))]
-        seen[row] = (int(world.player[row]), *leaves)
-        for action in np.flatnonzero(world.legal[world.information_state[row]]):
-            play(apply(history, np.int32(action)))
-
-    play(playing.initial(key=jax.random.key(0)))
-    assert set(seen) == set(np.flatnonzero(world.player >= 0))
-    for one in seen:
-        for other in seen:
-            assert (seen[one] == seen[other]) == (numbered[one] == numbered[other])
-
-
-@pytest.mark.thorough
-def test_remembering_is_a_process_like_the_one_inside():
-    world = remembering()
-    playing = agent_state.Remembering(world, agent_state.timed(agent_state.last_observation(world)))
-    process.check_process(playing, num_episodes=4, num_steps=6)
-    assert playing.spec == world.spec
-    key = jax.random.key(0)
-    one, other = playing.initial(key=key), world.initial(key=key)
-    for action in (1, 0, 1, 0, 0):
-        np.testing.assert_array_equal(playing.reward(one), world.reward(other))
-        np.testing.assert_array_equal(playing.legal_actions(one), world.legal_actions(other))
-        np.testing.assert_array_equal(playing.observation(one), world.observation(other))
-        assert float(playing.continuation(one)) == float(world.continuation(other))
-        action = jnp.asarray(action, jnp.int32)
-        one, other = playing.apply(one, action, key=key), world.apply(other, action, key=key)
-
-
-@pytest.mark.slow
-def test_a_view_can_follow_policies_of_memories():
-    # Agent 1 plays paper on its first turn, by its count of own actions: exact rewards by hand.
-    world = matrix_game.zero_sum(matrix_game.ROCK_PAPER_SCISSORS)
-    playing = agent_state.Remembering(world, agent_state.timed(agent_state.information_state(world)))
-
-    def paper_at_first(history):
-        first = playing.agent_state(history).time == 0
-        return jnp.where(first, jnp.array([0.0, 1.0, 0.0]), jnp.array([1.0, 0.0, 0.0]))
-
-    view = process.agent_view(playing, 0, paper_at_first)
-    for action, payoff in enumerate(matrix_game.ROCK_PAPER_SCISSORS[:, 1]):
-        history = view.apply(view.initial(key=jax.random.key(0)), jnp.asarray(action), key=jax.random.key(1))
-        assert float(view.reward(history)[0]) == payoff - 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pohp_neurd import draws, policy
-from pohp_neurd.bandit import noise
+from pohp_neurd.bandit import simulation
 from pohp_neurd.openspiel.live import players
 
 RARE = (1e-6, 1e-7, 1e-9, 1e-12)
@@ -68,7 +68,7 @@ def drawn_by(chances, uniform):
             return policy.sample(chances, key=jax.random.key(0))
 
     columns = jnp.broadcast_to(chances[:, None], (len(chances), len(uniform.high)))
-    chosen = noise.choose(columns, jax.tree.map(lambda half: half[None], uniform))[0]
+    chosen = simulation.choose(columns, jax.tree.map(lambda half: half[None], uniform))[0]
     return jax.vmap(sampled)(uniform), chosen
 
 

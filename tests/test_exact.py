@@ -190,13 +190,6 @@ def test_agents_of_any_memory_are_judged_over_real_information_states():
         assert exact.nash_conv(tree, policy, index) == pytest.approx(exact.nash_conv(tree, spread), abs=1e-9)
 
 
-def test_counterfactual_values_are_values_times_others_reach(tree):
-    policy = random_policy(tree.legal, 5)
-    found = exact.quantities(tree, policy)
-    weighted = found.action_value * found.counterfactual_realization[:, None]
-    np.testing.assert_allclose(exact.counterfactual_action_values(tree, policy), weighted, atol=1e-12)
-
-
 def test_expected_neurd_is_the_realization_weighted_advantage(tree):
     policy = random_policy(tree.legal, 6)
     found = exact.quantities(tree, policy)

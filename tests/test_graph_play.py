@@ -181,3 +181,28 @@ def test_the_solver_on_a_graph(update):
     assert sum(solver.current_policy().action_probabilities(state).values()) == pytest.approx(1.0)
     with pytest.raises(ValueError, match="agents that forget have no average policy"):
         solver.average_policy()
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", WITH_REWARDS])
+def test_quantities_on_a_graph_are_what_one_episode_says_on_average(game):
+    world = openspiel.compile_game(game, agent_state="observation")
+    table = random_table(world, 8)
+    found = exact.quantities(world, table)
+    with jax.enable_x64(True):
+        field = sweeps.field(world, jnp.float64)
+        tally = sweeps.expected_tally(field, jnp.asarray(table), jnp.asarray(world.legal))
+    np.testing.assert_allclose(found.realization[:, None] * table, tally.visits, atol=1e-12)
+    direction = exact.expected_direction(world, table, "spg")
+    np.testing.assert_allclose(direction, tally.returns, atol=1e-12)
+    np.testing.assert_allclose(found.history_value[0], exact.expected_returns(world, table), atol=1e-12)
+
+
+def test_quantities_on_a_graph_without_merging_are_those_of_the_tree():
+    tree = openspiel.compile_game("kuhn_poker")
+    world = openspiel.compile_game("kuhn_poker", agent_state="information_state")
+    table = random_table(world, 9)
+    on_tree, on_graph = exact.quantities(tree, lifted(tree, world, table)), exact.quantities(world, table)
+    for name in ("value", "realization", "counterfactual_realization"):
+        np.testing.assert_allclose(
+            np.sort(getattr(on_tree, name)), np.sort(getattr(on_graph, name)), atol=1e-12, err_msg=name
+        )

@@ -29,6 +29,37 @@ def test_unknown_names_are_attribute_errors():
         _ = pohp_neurd.no_such_module
 
 
+@pytest.mark.parametrize("name", ["pohp_neurd", "pohp_neurd.bandit", "pohp_neurd.games", "pohp_neurd.online"])
+def test_public_names_exist_and_are_listed(name):
+    room = importlib.import_module(name)
+    assert list(room.__all__) == sorted(set(room.__all__))
+    assert set(room.__all__) <= set(dir(room))
+    for public in room.__all__:
+        getattr(room, public)
+
+
+def test_unknown_names_of_rooms_are_attribute_errors():
+    with pytest.raises(AttributeError, match=r"module 'pohp_neurd\.online' has no attribute 'offline'"):
+        _ = pohp_neurd.online.offline
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("from pohp_neurd.online.options import Options", "jax"),
+        ("import pohp_neurd.online; dir(pohp_neurd.online)", "jax"),
+        ("from pohp_neurd.games import catch, cart_pole, matrix_game", "pyspiel"),
+    ],
+)
+def test_what_an_import_leaves_alone(statement, absent):
+    program = f"{statement}\nimport sys; assert {absent!r} not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_package_is_typed():
+    assert (pathlib.Path(pohp_neurd.__file__).parent / "py.typed").exists()
+
+
 def test_a_missing_dependency_keeps_its_own_message():
     program = "import sys; sys.modules['optax'] = None; import pohp_neurd; pohp_neurd.learners"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -19,7 +19,7 @@ from pohp_neurd.games import catch, matrix_game
 
 from pohp_neurd import bandit as bandits
 from pohp_neurd import learners, openspiel, policy, process, self_play, tally_learners
-from pohp_neurd.bandit import noise, problems, simulation
+from pohp_neurd.bandit import problems, simulation
 from pohp_neurd.finite import rollout
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import host, lifetimes
@@ -597,7 +597,7 @@ def test_noise_of_rounds_runs_and_keys():
     found = {}
     for seed in (0, 1):
         for round_ in (0, 1):
-            numbers = noise.uniforms(jax.random.key(seed), round_, 2, 1_024)
+            numbers = simulation.uniforms(jax.random.key(seed), round_, 2, 1_024)
             rows = [*numbers.action.high, *numbers.action.low, *numbers.problem]
             names = [f"row {row} of round {round_} of key {seed}" for row in range(4)]
             found |= {name: np.asarray(row, float) for name, row in zip(names, rows, strict=True)}

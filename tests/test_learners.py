@@ -7,8 +7,8 @@ import numpy as np
 import optax
 import oracles
 import pytest
+import two_state_mdp
 from decisions import batch
-from pohp_neurd.games import two_state_mdp
 
 from pohp_neurd import directions, learners, neural, optimizers, policy, shaping, tabular
 

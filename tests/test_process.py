@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import oracles
 import pytest
-from pohp_neurd.games import matrix_game, two_state_mdp
+import two_state_mdp
+from pohp_neurd.games import matrix_game
 
 from pohp_neurd import policy, process, returns
 from pohp_neurd.finite import tree, tree_builder
@@ -178,28 +179,6 @@ def test_return_bound_defaults():
     assert process.Spec(1, 2, 1, reward_bound=2.0, horizon=3).return_bound == 6
     assert process.Spec(1, 2, 1, reward_bound=2.0, horizon=None).return_bound is None
     assert process.Spec(1, 2, 1, reward_bound=2.0, horizon=3, return_bound=4.0).return_bound == 4
-
-
-# Continuation weights.
-
-
-def test_expected_and_sampled_continuations_have_the_same_expectation():
-    # 100,000 draws, 5 standard errors.
-    world = two_state_mdp.TwoStateMDP(discount=0.8)
-    history = world.initial(key=jax.random.key(0))
-    assert float(process.continuation_weight(world, history)) == np.float32(0.8)
-    keys = jax.random.split(jax.random.key(1), 100_000)
-    weights = jax.jit(jax.vmap(lambda key: process.continuation_weight(world, history, key=key)))(keys)
-    assert set(np.unique(weights)) == {0, 1}
-    assert abs(float(np.mean(weights)) - 0.8) <= 5 * np.sqrt(0.8 * 0.2 / 100_000)
-
-
-def test_terminal_and_continuing_weights_are_certain():
-    world = Counting()
-    for steps, weight in ((0, 1), (3, 0)):
-        history = Count(jnp.asarray(steps), jnp.zeros(()))
-        for key in (None, jax.random.key(3)):
-            assert float(process.continuation_weight(world, history, key=key)) == weight
 
 
 # The view of one agent.

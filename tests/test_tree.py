@@ -182,32 +182,23 @@ def test_spec_bounds_hold_and_are_reached():
 # Chance.
 
 
-def test_alias_tables_imply_the_probabilities_exactly():
-    t = world()
-    threshold, alias = tree._alias_tables(t)
-    for row in np.flatnonzero(t.player == tree.CHANCE):
-        children = np.arange(t.first_child[row], t.first_child[row] + t.num_children[row])
-        implied = np.zeros(t.num_histories)
-        for child in children:
-            implied[child] += threshold[child] / len(children)
-            implied[alias[child]] += (1 - threshold[child]) / len(children)
-            assert 0 <= threshold[child] <= 1
-        np.testing.assert_allclose(implied[children], t.chance[children], atol=1e-15)
-        np.testing.assert_allclose(implied.sum(), 1.0)
+@pytest.mark.parametrize("chances", OUTCOMES.values())
+def test_alias_tables_imply_the_probabilities_exactly(chances):
+    threshold, alias = tree.alias_table(np.array(chances))
+    assert np.all((threshold >= 0) & (threshold <= 1))
+    np.testing.assert_allclose(implied(threshold, alias), chances, atol=1e-15)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_alias_tables_of_random_distributions(seed):
-    rng = np.random.default_rng(seed)
-    chances = rng.dirichlet(np.full(17, 0.3))
-    root = tree_builder.Node(tree.CHANCE, [0.0], None, range(17), chances)
-    t = tree_builder.grow(
-        (), lambda p: tree_builder.Node(tree.TERMINAL, [0.0]) if p else root, lambda p, a: (*p, a + 1),
-        num_agents=1, num_actions=1,
-    )  # fmt: skip
-    threshold, alias = tree._alias_tables(t)
-    implied = np.bincount(alias[1:], (1 - threshold[1:]) / 17, minlength=18)[1:] + threshold[1:] / 17
-    np.testing.assert_allclose(implied, chances, atol=1e-15)
+    chances = np.random.default_rng(seed).dirichlet(np.full(17, 0.3))
+    np.testing.assert_allclose(implied(*tree.alias_table(chances)), chances, atol=1e-15)
+
+
+def implied(threshold, alias):
+    """The distribution that an alias table draws from."""
+    count = len(alias)
+    return np.bincount(alias, (1 - threshold) / count, minlength=count) + threshold / count
 
 
 def test_chance_is_sampled_with_its_probabilities():
@@ -311,73 +302,3 @@ def test_features_can_be_replaced():
     t = world()
     other = dataclasses.replace(t, features=np.zeros((t.num_information_states, 2), np.float32))
     assert other.spec.observation_size == 2
-
-
-# What grow is told.
-
-
-def grow(**nodes):
-    """A tree of a root and what follows each of its actions."""
-
-    def describe(path):
-        return nodes["root"] if not path else nodes.get("leaf", tree_builder.Node(tree.TERMINAL, [0.0]))
-
-    return tree_builder.grow((), describe, lambda p, a: (*p, a), num_agents=1, num_actions=2)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "sentence"),
-    [
-        (
-            {"root": tree_builder.Node(tree.CHANCE, [0.0], None, (0, 1), (0.5, 0.6))},
-            "probabilities of chance must sum to 1, but sums to 1.1.",
-        ),
-        (
-            {"root": tree_builder.Node(tree.CHANCE, [0.0], None, (0, 1))},
-            "probabilities of chance must have the shape (2), but has (0,).",
-        ),
-        (
-            {"root": tree_builder.Node(0, [0.0], "s", (1, 0))},
-            "a history needs actions in ascending order, but has [1, 0].",
-        ),
-        (
-            {"root": tree_builder.Node(0, [0.0], "s")},
-            "a history needs actions in ascending order, but has [].",
-        ),
-        (
-            {"root": tree_builder.Node(0, [0.0], "s", (0, 2))},
-            "an action must be one of 0 to 1, but is [0 2].",
-        ),
-        (
-            {"root": tree_builder.Node(1, [0.0], "s", (0, 1))},
-            "a history's player must be CHANCE, TERMINAL or one of 0 to 0, but is 1.",
-        ),
-        (
-            {"root": tree_builder.Node(0, [0.0, 0.0], "s", (0, 1))},
-            "a history's rewards must have the shape (1), but has (2,).",
-        ),
-        (
-            {
-                "root": tree_builder.Node(0, [0.0], "s", (0,)),
-                "leaf": tree_builder.Node(tree.TERMINAL, [0.0], None, (0,)),
-            },
-            "a terminal history has no actions, but this one has [0].",
-        ),
-    ],
-)
-def test_bad_descriptions_get_one_sentence(nodes, sentence):
-    with pytest.raises(ValueError, match=r".*") as error:
-        grow(**nodes)
-    assert str(error.value) == sentence
-
-
-def test_disagreeing_legal_actions_get_one_sentence():
-    def describe(path):
-        if len(path) == 2:
-            return tree_builder.Node(tree.TERMINAL, [0.0])
-        return tree_builder.Node(0, [0.0], "here", (0, 1) if not path else (0,))
-
-    with pytest.raises(
-        ValueError, match=r"^information state 'here' of agent 0 has legal actions \(0, 1\) at one"
-    ):
-        tree_builder.grow((), describe, lambda p, a: (*p, a), num_agents=1, num_actions=2)

@@ -1,9 +1,11 @@
 """Exact evaluation where the states of one level have many different numbers of legal actions."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pohp_neurd import exact
-from pohp_neurd.finite import tree, tree_builder
+from pohp_neurd.finite import evaluation, tree, tree_builder
 
 WORTH = [-1.0 - np.random.default_rng(width).random(width) for width in range(1, 8)]
 """What each action of each of seven states is worth: never above −1."""
@@ -41,7 +43,10 @@ def test_places_that_are_no_actions_are_worth_nothing_to_anybody():
 
 def test_counterfactual_values_of_such_states():
     game = seven_widths()
-    found = exact.counterfactual_action_values(game, exact.uniform(game))
+    form = exact.sequence_form_of(game)
+    with jax.enable_x64(True):
+        acting = evaluation.profile(form, evaluation.slots(form, jnp.asarray(exact.uniform(game))))
+        found = np.asarray(evaluation.counterfactual_table(form, acting))
     for name, row in zip(game.information_state_strings, found, strict=True):
         worth = WORTH[int(name.split()[-1]) - 1]
         np.testing.assert_allclose(row, np.pad(worth, (0, 7 - len(worth))) / 7, atol=1e-12)

@@ -5,6 +5,11 @@ update); utilities should not be positive, as Hedge's guarantee needs.
 
 Throughout the bandit rooms arms come first. Many runs at once are further axes: sums over arms then add whole
 vectors of runs, several times as fast on a CPU as what `jax.vmap` would lay out.
+
+What a learner promises is its regret bound, the g of Theorem 1. Along a run the bound adds up costs that the
+estimates caused, and holds on every run. Ahead of it those costs are random; `bound` replaces them with what
+they exceed only in the event of probability δ that Theorem 1's slack already pays for. docs/theorem1.md has
+both derivations.
 """
 
 from collections.abc import Callable
@@ -14,10 +19,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import checks, types
-from pohp_neurd.bandit import guarantees
+
+Arms = Float[Array, "A *B"]
+"""A number for every arm, or for every arm of many runs."""
+
+
+class Guarantee(NamedTuple):
+    """A regret bound for utilities that are never positive."""
+
+    cost: Callable[[Any, Arms, Arms], Float[Array, "*B"]]
+    """(rounds before this one, probabilities, utilities) -> what this round adds to the run's bound."""
+    pathwise: Callable[[np.ndarray, Int[np.ndarray, "C"], int], np.ndarray]
+    """(costs added up [C, B], rounds played, arms) -> what no arm's regret under those utilities exceeds."""
+    bound: Callable[[Float[np.ndarray, "T"], int, float, float], Float[np.ndarray, "T"]]
+    """(explorations, arms, G, L) -> g after each round, for IX or CIX estimates of utilities in [−G, 0].
+
+    L = log((arms + 1) / δ). Together with Theorem 1's slack it holds with probability 1 − δ."""
 
 
 class Learner(NamedTuple):
@@ -25,18 +45,18 @@ class Learner(NamedTuple):
 
     init: Callable[..., Any]
     """The state for a number of arms, and of runs: `init(3)`, or `init(3, 2000)`."""
-    policy: Callable[[Any], Float[Array, "A *B"]]
+    policy: Callable[[Any], Arms]
     """The mixed policy π_t of the next round."""
-    update: Callable[[Any, Float[Array, "A *B"]], Any]
+    update: Callable[[Any, Arms], Any]
     """The state after a round that gave these utilities, one for every arm."""
-    guarantee: guarantees.Guarantee | None = None
+    guarantee: Guarantee | None = None
     """The learner's regret bound, where one is known."""
 
 
 class HedgeState(NamedTuple):
     """What Hedge remembers."""
 
-    totals: Float[Array, "A *B"]
+    totals: Arms
     """Every arm's utilities, added up."""
     rounds: Int[Array, ""]
 
@@ -61,22 +81,52 @@ def hedge(step_size: float | types.Schedule) -> Learner:
     def init(num_arms: int, *runs: int) -> HedgeState:
         return HedgeState(jnp.zeros((num_arms, *runs)), jnp.zeros((), jnp.int32))
 
-    def current(state: HedgeState) -> Float[Array, "A *B"]:
+    def current(state: HedgeState) -> Arms:
         alpha = jnp.asarray(schedule(state.rounds), state.totals.dtype)
         # Every arm is legal, so there is nothing to mask.
         return jax.nn.softmax(alpha * state.totals, axis=0)
 
-    def update(state: HedgeState, utilities: Float[Array, "A *B"]) -> HedgeState:
+    def update(state: HedgeState, utilities: Arms) -> HedgeState:
         return HedgeState(state.totals + utilities, state.rounds + 1)
 
-    return Learner(init, current, update, guarantees.hedge(schedule))
+    return Learner(init, current, update, _hedge_guarantee(schedule))
+
+
+def _hedge_guarantee(step_size: types.Schedule) -> Guarantee:
+    """Hedge's bound for step sizes α_t that never grow.
+
+    Along a run, for every arm: Σ_t û_t(x) − û_t(π_t) ≤ log K / α_T + Σ_t (α_t / 2) Σ_x π_t(x) û_t(x)²
+    (Lattimore and Szepesvári 2020, Eq. 11.13 and Exercise 28.13). Ahead of it:
+    g = log K / α_T + (G² K / 2) Σ_t α_t + (G² / 4) max_t(α_t / η_t) L.
+    """
+
+    def cost(rounds: Any, probabilities: Arms, utilities: Arms) -> Float[Array, "*B"]:
+        alpha = jnp.asarray(step_size(rounds), utilities.dtype)
+        return alpha / 2 * jnp.sum(probabilities * utilities**2, axis=0)
+
+    def pathwise(costs: np.ndarray, rounds: Int[np.ndarray, "C"], num_arms: int) -> np.ndarray:
+        steps = evaluate(step_size, int(rounds[-1]))[rounds - 1]
+        return np.log(num_arms) / steps.reshape(-1, *[1] * (costs.ndim - 1)) + costs
+
+    def bound(
+        explorations: Float[np.ndarray, "T"], num_arms: int, max_return: float, log_term: float
+    ) -> Float[np.ndarray, "T"]:
+        steps = evaluate(step_size, len(explorations))
+        if np.any(np.diff(steps) > 0):
+            raise ValueError("Hedge's bound needs step sizes that never grow from round to round.")
+        # A division by an exploration of 0 is meant: without exploration there is no bound.
+        with np.errstate(divide="ignore"):
+            ratio = np.maximum.accumulate(steps / explorations)
+        spread = max_return**2 * num_arms / 2 * np.cumsum(steps)
+        return np.log(num_arms) / steps + spread + max_return**2 / 4 * ratio * log_term
+
+    return Guarantee(cost, pathwise, bound)
 
 
 def fixed_step_size(num_arms: int, max_return: float, horizon: int) -> float:
     """The step size that makes Hedge's g smallest at a horizon known ahead: α = √(2 log K / (K T)) / G."""
     _check_sizes(num_arms, max_return)
-    if horizon < 1:
-        raise ValueError(f"horizon must be at least 1, but is {horizon}.")
+    checks.at_least("horizon", horizon)
     return float(np.sqrt(2 * np.log(num_arms) / (num_arms * horizon)) / max_return)
 
 
@@ -103,28 +153,69 @@ def regret_matching_plus() -> Learner:
     return _regret_matching(lambda regrets: jnp.maximum(regrets, 0.0))
 
 
-def _regret_matching(kept: Callable[[Float[Array, "A *B"]], Float[Array, "A *B"]]) -> Learner:
-    def init(num_arms: int, *runs: int) -> Float[Array, "A *B"]:
+def _regret_matching(kept: Callable[[Arms], Arms]) -> Learner:
+    def init(num_arms: int, *runs: int) -> Arms:
         return jnp.zeros((num_arms, *runs))
 
-    def current(regrets: Float[Array, "A *B"]) -> Float[Array, "A *B"]:
+    def current(regrets: Arms) -> Arms:
         positive = jnp.maximum(regrets, 0.0)
         total = jnp.sum(positive, axis=0, keepdims=True)
         uniform = jnp.full(regrets.shape, 1 / regrets.shape[0], regrets.dtype)
         return jnp.where(total > 0, positive / jnp.where(total > 0, total, 1.0), uniform)
 
-    def update(regrets: Float[Array, "A *B"], utilities: Float[Array, "A *B"]) -> Float[Array, "A *B"]:
+    def update(regrets: Arms, utilities: Arms) -> Arms:
         received = jnp.sum(current(regrets) * utilities, axis=0, keepdims=True)
         return kept(regrets + utilities - received)
 
-    return Learner(init, current, update, guarantees.regret_matching())
+    return Learner(init, current, update, _regret_matching_guarantee())
+
+
+def _regret_matching_guarantee() -> Guarantee:
+    """The bound of regret matching, with or without +.
+
+    Along a run, for every arm: Σ_t ρ̂_t(x) ≤ √(Σ_t ‖ρ̂_t‖²) with ρ̂_t(x) = û_t(x) − û_t(π_t) (Hart and
+    Mas-Colell 2000; Tammelin et al. 2015). Ahead of it:
+    g = G √((K − 1) T + K Σ_t 1 / η_t + L / (2 η_min²)).
+    """
+
+    def cost(rounds: Any, probabilities: Arms, utilities: Arms) -> Float[Array, "*B"]:
+        del rounds
+        received = jnp.sum(probabilities * utilities, axis=0, keepdims=True)
+        return jnp.sum((utilities - received) ** 2, axis=0)
+
+    def pathwise(costs: np.ndarray, rounds: Int[np.ndarray, "C"], num_arms: int) -> np.ndarray:
+        del rounds, num_arms
+        return np.sqrt(costs)
+
+    def bound(
+        explorations: Float[np.ndarray, "T"], num_arms: int, max_return: float, log_term: float
+    ) -> Float[np.ndarray, "T"]:
+        rounds = np.arange(1, len(explorations) + 1)
+        with np.errstate(divide="ignore"):
+            spread = (num_arms - 1) * rounds + num_arms * np.cumsum(1 / explorations)
+            surprise = log_term / (2 * np.minimum.accumulate(explorations) ** 2)
+        return max_return * np.sqrt(spread + surprise)
+
+    return Guarantee(cost, pathwise, bound)
 
 
 def _constant(value: float) -> types.Schedule:
     return lambda count: value
 
 
+def evaluate(schedule: types.Schedule, horizon: int) -> Float[np.ndarray, "T"]:
+    """A schedule's values before each of `horizon` rounds, float64 on the host."""
+    with jax.enable_x64(True):
+        values = np.asarray(schedule(np.arange(horizon, dtype=np.float64)), np.float64)
+    return np.broadcast_to(values, (horizon,))
+
+
+def pulled(action: types.ArrayLike, shape: tuple[int, ...]) -> Bool[Array, "A *B"]:
+    """Which of the arms, the first axis of `shape`, is `action`: over many runs, faster than an index."""
+    arms = jnp.arange(shape[0], dtype=jnp.int32).reshape(-1, *[1] * (len(shape) - 1))
+    return jnp.broadcast_to(arms == action, shape)
+
+
 def _check_sizes(num_arms: int, max_return: float) -> None:
-    if num_arms < 2:
-        raise ValueError(f"num_arms must be at least 2, but is {num_arms}.")
+    checks.at_least("num_arms", num_arms, 2)
     checks.positive("max_return", max_return)

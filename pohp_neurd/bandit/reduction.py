@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 
 from pohp_neurd import checks, estimators, types
 from pohp_neurd import directions as exploration_schedules
-from pohp_neurd.bandit import learners, noise
+from pohp_neurd.bandit import learners
 
 ESTIMATORS: dict[str, Callable[..., Float[Array, ""]]] = {
     "importance": estimators.importance_weight,
@@ -37,9 +37,9 @@ class BanditLearner(NamedTuple):
 
     init: Callable[..., State]
     """The state for a number of arms, and of runs: `init(3)`, or `init(3, 2000)`."""
-    policy: Callable[[State], Float[Array, "A *B"]]
+    policy: Callable[[State], learners.Arms]
     """The mixed policy π_t that the next arm must be drawn from."""
-    estimate: Callable[[State, types.ArrayLike, types.ArrayLike], Float[Array, "A *B"]]
+    estimate: Callable[[State, types.ArrayLike, types.ArrayLike], learners.Arms]
     """û_t, every arm's utility as estimated from the pulled arm and its utility: numbers, or [1, B]."""
     update: Callable[[State, types.ArrayLike, types.ArrayLike], State]
     """The state after pulling an arm and getting its utility, which must not be positive."""
@@ -77,16 +77,15 @@ def reduction(
         explore = exploration_schedules.constant(float(schedule))
 
     def init(num_arms: int, *runs: int) -> State:
-        if num_arms < 2:
-            raise ValueError(f"num_arms must be at least 2, but is {num_arms}.")
+        checks.at_least("num_arms", num_arms, 2)
         return State(learner.init(num_arms, *runs), jnp.zeros((), jnp.int32))
 
-    def current(state: State) -> Float[Array, "A *B"]:
+    def current(state: State) -> learners.Arms:
         return learner.policy(state.learner)
 
-    def estimate(state: State, action: types.ArrayLike, utility: types.ArrayLike) -> Float[Array, "A *B"]:
+    def estimate(state: State, action: types.ArrayLike, utility: types.ArrayLike) -> learners.Arms:
         probabilities = current(state)
-        taken = noise.pulled(action, probabilities.shape)
+        taken = learners.pulled(action, probabilities.shape)
         probability = jnp.sum(jnp.where(taken, probabilities, 0.0), axis=0, keepdims=True)
         exploration = jnp.asarray(explore(state.rounds), probabilities.dtype)
         # The weights are written for one decision; runs, if there are many, are mapped over.

@@ -14,7 +14,10 @@ from jaxtyping import Float
 from scipy import special
 
 from pohp_neurd import checks, types
-from pohp_neurd.bandit import guarantees, learners, simulation
+from pohp_neurd.bandit import learners, simulation
+
+Explorations = Sequence[float] | np.ndarray | jax.Array | float | types.Schedule
+"""η of every round: an array, one number for all, or a schedule."""
 
 
 def regrets(totals: simulation.Totals) -> Float[np.ndarray, "... A B"]:
@@ -25,12 +28,6 @@ def regrets(totals: simulation.Totals) -> Float[np.ndarray, "... A B"]:
 def worst_regret(totals: simulation.Totals) -> Float[np.ndarray, "... B"]:
     """The regret against the best arm in hindsight, max_x ρ^{1:t}(x)."""
     return regrets(totals).max(axis=_arms(totals))
-
-
-def quantiles(totals: simulation.Totals, levels: Sequence[float]) -> Float[np.ndarray, "Q ..."]:
-    """Quantiles over runs of the regret against the best arm."""
-    checks.in_unit_interval("levels", np.asarray(levels))
-    return np.quantile(worst_regret(totals), levels, axis=-1)
 
 
 class Decomposition(NamedTuple):
@@ -61,7 +58,7 @@ def theorem1_slack(
     num_arms: int,
     max_return: float,
     delta: float,
-    explorations: Sequence[float] | np.ndarray | jax.Array | float | types.Schedule | None = None,
+    explorations: Explorations | None = None,
 ) -> float:
     """Theorem 1's slack after `horizon` rounds: h = G K Σ_t η_t + (G / (2 η_min)) L + (G / 2) L.
 
@@ -83,7 +80,7 @@ def slack_curve(
     num_arms: int,
     max_return: float,
     delta: float,
-    explorations: Sequence[float] | np.ndarray | jax.Array | float | types.Schedule,
+    explorations: Explorations,
 ) -> Float[np.ndarray, "T"]:
     """`theorem1_slack` at every horizon from 1 to `horizon`; infinite from where the exploration is 0."""
     log_term = _log_term(horizon, num_arms, max_return, delta)
@@ -125,12 +122,10 @@ def best_xi(num_arms: int, delta: float) -> float:
     return float(min(np.sqrt(log_term) / 2, np.sqrt(num_arms)))
 
 
-def exploration_values(
-    horizon: int, explorations: Sequence[float] | np.ndarray | jax.Array | float | types.Schedule
-) -> Float[np.ndarray, "T"]:
+def exploration_values(horizon: int, explorations: Explorations) -> Float[np.ndarray, "T"]:
     """η_1, …, η_T as an array, from an array, one number, or a schedule."""
     if callable(explorations):
-        values = guarantees.evaluate(explorations, horizon)
+        values = learners.evaluate(explorations, horizon)
     else:
         values = np.asarray(explorations, np.float64)
         if values.ndim:
@@ -146,7 +141,7 @@ def bound_curve(
     num_arms: int,
     max_return: float,
     delta: float,
-    explorations: Sequence[float] | np.ndarray | jax.Array | float | types.Schedule,
+    explorations: Explorations,
 ) -> Float[np.ndarray, "T"]:
     """Theorem 1's bound g + h at every horizon up to `horizon`; at each it fails with probability δ at most.
 
@@ -174,8 +169,8 @@ def violation_limit(violations: int, num_runs: int, confidence: float = 0.95) ->
 
 
 def _log_term(horizon: int, num_arms: int, max_return: float, delta: float) -> float:
-    if horizon < 1 or num_arms < 1:
-        raise ValueError(f"horizon and num_arms must be at least 1, but are {horizon} and {num_arms}.")
+    checks.at_least("horizon", horizon)
+    checks.at_least("num_arms", num_arms)
     checks.positive("max_return", max_return)
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1, but is {delta:g}.")

@@ -51,8 +51,8 @@ def build_problem(config: Config) -> bandit.problems.Problem:
     world = openspiel.compile_game("kuhn_poker")
     if config.problem == "kuhn":
         uniform = world.legal / world.legal.sum(axis=1, keepdims=True)
-        return bandit.pure_policies.against_fixed(world, 0, uniform)
-    return bandit.pure_policies.against_learner(world, bandit.learners.regret_matching_plus())
+        return bandit.problems.against_fixed(world, 0, uniform)
+    return bandit.problems.against_learner(world, bandit.learners.regret_matching_plus())
 
 
 def build_learner(config: Config, problem: bandit.problems.Problem) -> bandit.learners.Learner:

@@ -67,15 +67,28 @@ class Graph:
         """The node that each edge leaves."""
         return np.repeat(np.arange(self.num_nodes), np.diff(self.first_edge)).astype(np.int32)
 
+    def by_level(self) -> list[tuple[slice, slice]]:
+        """The nodes of every level, from the root on, and the edges that leave them."""
+        cuts = self.levels.tolist()
+        return [
+            (slice(start, stop), slice(int(self.first_edge[start]), int(self.first_edge[stop])))
+            for start, stop in itertools.pairwise(cuts)
+        ]
+
     @functools.cached_property
     def earned(self) -> Float[np.ndarray, "N1 P"]:
         """What every agent has earned before each node; 0 in the last row, the end of the game."""
         earned = np.zeros((self.num_nodes + 1, self.num_agents))
-        for start, stop in itertools.pairwise(self.levels.tolist()):
-            edges = slice(self.first_edge[start], self.first_edge[stop])
+        for _, edges in self.by_level():
             earned[self.child[edges]] = earned[self.source[edges]] + self.rewards[edges]
         earned[-1] = 0.0
         return earned
+
+    @functools.cached_property
+    def final_returns(self) -> Float[np.ndarray, "Z P"]:
+        """What every agent gets by the end, for each edge that leads there."""
+        ends = self.child < 0
+        return self.earned[self.source[ends]] + self.rewards[ends]
 
     @functools.cached_property
     def best_return_to_go(self) -> Float[np.ndarray, "N1 P"]:
@@ -83,22 +96,16 @@ class Graph:
 
         Where rewards come at the end alone it is the game's largest return everywhere, as in a tree.
         """
+        if np.any(self.rewards[self.child >= 0]):
+            return self._backed_up(np.maximum, np.ones(len(self.child)))
         best = np.zeros((self.num_nodes + 1, self.num_agents))
-        if not np.any(self.rewards[self.child >= 0]):
-            best[:-1] = self.rewards[self.child < 0].max(axis=0)
-            return best
-        for start, stop in reversed(list(itertools.pairwise(self.levels.tolist()))):
-            edges = slice(self.first_edge[start], self.first_edge[stop])
-            cuts = self.first_edge[start:stop] - self.first_edge[start]
-            best[start:stop] = np.maximum.reduceat(self.rewards[edges] + best[self.child[edges]], cuts)
+        best[:-1] = self.rewards[self.child < 0].max(axis=0)
         return best
 
     @functools.cached_property
     def return_bound(self) -> float:
         """The width of the returns: shifted to be never positive, none is below minus this."""
-        ends = self.child < 0
-        finals = self.earned[self.source[ends]] + self.rewards[ends]
-        return float((self.best_return_to_go[0] - finals).max())
+        return float((self.best_return_to_go[0] - self.final_returns).max())
 
     def states_of(self, agent: int) -> slice:
         """The rows of the agent states of `agent`."""
@@ -113,14 +120,15 @@ class Graph:
 
     def expected_returns(self, table: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "P"]:
         """Every agent's expected return: one sweep up the levels."""
-        probability = self.probabilities(table)
+        return self._backed_up(np.add, self.probabilities(table))[0]
+
+    def _backed_up(self, combine: np.ufunc, weight: Float[np.ndarray, "E"]) -> Float[np.ndarray, "N1 P"]:
+        """From the last level to the first, `combine` of all edges' weights times what follows them."""
         values = np.zeros((self.num_nodes + 1, self.num_agents))  # the last is the end of the game
-        for depth in range(len(self.levels) - 2, -1, -1):
-            start, stop = self.levels[depth], self.levels[depth + 1]
-            edges = slice(self.first_edge[start], self.first_edge[stop])
-            worth = probability[edges, None] * (self.rewards[edges] + values[self.child[edges]])
-            values[start:stop] = np.add.reduceat(worth, self.first_edge[start:stop] - self.first_edge[start])
-        return values[0]
+        for nodes, edges in reversed(self.by_level()):
+            worth = weight[edges, None] * (self.rewards[edges] + values[self.child[edges]])
+            values[nodes] = combine.reduceat(worth, self.first_edge[nodes] - edges.start)
+        return values
 
 
 class Recall(NamedTuple):
@@ -142,28 +150,38 @@ def recall(world: Graph) -> Recall:
         sequence = world.agent_state[world.source].astype(np.int64) * world.num_actions + world.action
 
         def last(
-            edges: np.ndarray, before: np.ndarray, acted: Any = acted, sequence: Any = sequence
+            edges: slice, before: np.ndarray, acted: Any = acted, sequence: Any = sequence
         ) -> np.ndarray:
             return np.where(acted[edges], sequence[edges], before)
 
-        def turns(edges: np.ndarray, before: np.ndarray, acted: Any = acted) -> np.ndarray:
+        def turns(edges: slice, before: np.ndarray, acted: Any = acted) -> np.ndarray:
             return before + acted[edges]
 
-        perfect = perfect and _one_value(world, agent, last)
-        timed = timed and _one_value(world, agent, turns)
+        perfect = perfect and _is_told(world, agent, *extremes(world, -1, last))
+        timed = timed and _is_told(world, agent, *extremes(world, 0, turns))
     return Recall(perfect, timed, not timed and _comes_twice(world))
 
 
-def _one_value(world: Graph, agent: int, follow: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> bool:
-    """Whether what `follow` carries along the edges is the same at all histories of each agent state."""
-    least = np.full(world.num_nodes, np.iinfo(np.int64).max)
-    most = np.full(world.num_nodes, np.iinfo(np.int64).min)
-    least[0] = most[0] = -1
-    for start, stop in itertools.pairwise(world.levels.tolist()):
-        edges = np.arange(world.first_edge[start], world.first_edge[stop])
-        edges = edges[world.child[edges] >= 0]
-        np.minimum.at(least, world.child[edges], follow(edges, least[world.source[edges]]))
-        np.maximum.at(most, world.child[edges], follow(edges, most[world.source[edges]]))
+Extremes = tuple[Int[np.ndarray, "N1"], Int[np.ndarray, "N1"]]
+
+
+def extremes(world: Graph, first: int, follow: Callable[[slice, np.ndarray], np.ndarray]) -> Extremes:
+    """The least and the most of a number that histories carry, at each node, and last at the end of the game.
+
+    It is `first` at the root; `follow(edges, numbers)` makes of the numbers before some edges those after.
+    """
+    least = np.full(world.num_nodes + 1, np.iinfo(np.int64).max)
+    most = np.full(world.num_nodes + 1, np.iinfo(np.int64).min)
+    least[0] = most[0] = first
+    for _, edges in world.by_level():
+        source, child = world.source[edges], world.child[edges]
+        np.minimum.at(least, child, follow(edges, least[source]))
+        np.maximum.at(most, child, follow(edges, most[source]))
+    return least, most
+
+
+def _is_told(world: Graph, agent: int, least: np.ndarray, most: np.ndarray) -> bool:
+    """Whether a number is the same at all histories of each state of `agent`, given its extremes."""
     nodes = np.flatnonzero(world.player == agent)
     low = np.full(world.num_agent_states, np.iinfo(np.int64).max)
     high = np.full(world.num_agent_states, np.iinfo(np.int64).min)
@@ -188,12 +206,11 @@ def _comes_twice(world: Graph) -> bool:
         crowded[part[merged[source[merged[source] == merged[child]]]]] = True
         for state in np.unique(world.agent_state[own & crowded[part[merged]]]):
             there = own & (world.agent_state == state)
-            after = np.zeros(world.num_nodes, bool)
-            for start, stop in itertools.pairwise(world.levels.tolist()):
-                edges = np.arange(world.first_edge[start], world.first_edge[stop])
-                edges = edges[world.child[edges] >= 0]
-                after[world.child[edges[(after | there)[world.source[edges]]]]] = True
-            if np.any(after & there):
+
+            def met(edges: slice, before: np.ndarray, there: Any = there) -> np.ndarray:
+                return before | there[world.source[edges]]
+
+            if np.any(there & (extremes(world, 0, met)[1][:-1] > 0)):
                 return True
     return False
 

@@ -9,7 +9,6 @@ numba: millions of tiny beliefs are neither array work nor what XLA is good at.
 
 import concurrent.futures
 import inspect
-import itertools
 import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -50,14 +49,13 @@ def moves(world: graph.Graph, table: Float[np.ndarray, "S A"], agent: int) -> Mo
     edges["child"], edges["probability"] = world.child, world.probabilities(table)
     edges["reward"] = world.rewards[:, agent]
     over, worth = np.append(~own, True), np.zeros(len(own) + 1)  # the last is the end of the game
-    for start, stop in reversed(list(itertools.pairwise(world.levels.tolist()))):
-        mine = edges[world.first_edge[start] : world.first_edge[stop]]
-        cuts = world.first_edge[start:stop] - world.first_edge[start]
+    for nodes, places in reversed(world.by_level()):
+        mine, cuts = edges[places], world.first_edge[nodes] - places.start
         ends = over[mine["child"]]
         mine["reward"] += np.where(ends, worth[mine["child"]], 0.0)
         mine["child"] = np.where(ends, -1, mine["child"])
-        over[start:stop] &= np.logical_and.reduceat(ends | (mine["probability"] == 0), cuts)
-        worth[start:stop] = np.add.reduceat(mine["probability"] * mine["reward"], cuts)
+        over[nodes] &= np.logical_and.reduceat(ends | (mine["probability"] == 0), cuts)
+        worth[nodes] = np.add.reduceat(mine["probability"] * mine["reward"], cuts)
     return Moves(own, world.first_edge, edges, world.seen, world.level, world.levels)
 
 

@@ -6,9 +6,8 @@ together, from random numbers that are drawn in one pass. Consecutive moves of c
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +65,6 @@ class Board:
 def board(world: trees.Tree | graph.Graph) -> Board:
     """A tree or a graph, ready for lock-step play."""
     web = _of_graph(world) if isinstance(world, graph.Graph) else _of_tree(world)
-    terminal = web.player == trees.TERMINAL
     legal = world.legal
     chance = web.player == trees.CHANCE
     chance_after = [
@@ -76,8 +74,6 @@ def board(world: trees.Tree | graph.Graph) -> Board:
     width = int(legal.sum(axis=1).max())
     action_of = np.argsort(~legal, axis=1, kind="stable")[:, :width]
     place_of = np.where(legal, np.cumsum(legal, axis=1) - 1, width)
-    replies = _replies(web)
-    uniform = np.all(replies.threshold == 1.0)
     return Board(
         state=_whole(np.where(web.state >= 0, web.state, len(legal))),
         agent=_whole(np.maximum(web.player, 0)),
@@ -86,13 +82,9 @@ def board(world: trees.Tree | graph.Graph) -> Board:
         returns=jnp.asarray(web.returns, jnp.float32),
         action_of=_whole(np.concatenate([action_of, np.zeros((1, width), int)])),
         place_of=_whole(place_of),
-        reply_first=_whole(replies.first),
-        reply_count=_whole(replies.number),
-        reply=_whole(replies.row),
-        alias_threshold=None if uniform else draws.fixed(replies.threshold),
-        alias=None if uniform else _whole(replies.alias),
         chance_after=tuple(chance_after),
-        rewards_on_the_way=bool(np.any(web.returns[~terminal])),
+        rewards_on_the_way=bool(np.any(web.returns[web.player != trees.TERMINAL])),
+        **_replies(web),
     )
 
 
@@ -246,81 +238,61 @@ class _Web(NamedTuple):
     """The fewest decisions that can lie above each row."""
     most: np.ndarray
 
+    def edges(self, rows: np.ndarray) -> np.ndarray:
+        """The edges that leave `rows`, row by row."""
+        counts = self.ways[rows]
+        return np.repeat(self.first[rows] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+
     def follow(self, edges: np.ndarray) -> np.ndarray:
+        """Where edges lead."""
         return edges if self.child is None else self.child[edges]
 
 
 def _of_tree(tree: trees.Tree) -> _Web:
-    decisions = np.zeros(tree.num_histories, np.int32)
-    returns = np.zeros((tree.num_histories, tree.num_agents))
-    for start, stop in itertools.pairwise(tree.levels[1:]):
-        above = tree.parent[start:stop]
-        decisions[start:stop] = decisions[above] + (tree.player[above] >= 0)
-        returns[start:stop] = returns[above] + tree.shifted_rewards[start:stop]
-    everywhere = np.arange(tree.num_histories)
-    first = np.where(tree.player == trees.TERMINAL, everywhere, tree.first_child)
+    everywhere, decisions = np.arange(tree.num_histories), tree.turns.sum(axis=1)
     return _Web(
-        tree.player,
-        tree.information_state,
-        first,
-        tree.num_children,
-        None,
-        tree.chance,
-        returns,
-        decisions,
-        decisions,
+        player=tree.player,
+        state=tree.information_state,
+        first=np.where(tree.player == trees.TERMINAL, everywhere, tree.first_child),
+        ways=tree.num_children,
+        child=None,
+        chance=tree.chance,
+        returns=tree.shifted_returns,
+        fewest=decisions,
+        most=decisions,
     )
 
 
 def _of_graph(world: graph.Graph) -> _Web:
     """With a terminal row for every outcome of the game."""
     nodes, edges = world.num_nodes, len(world.child)
-    ends = world.child < 0
-    finals = world.earned[world.source[ends]] + world.rewards[ends]
-    outcomes, which = np.unique(finals, axis=0, return_inverse=True)
-    rows, count = nodes + np.arange(len(outcomes)), len(outcomes)
-    child = np.concatenate([world.child, rows])
-    child[:edges][ends] = nodes + which.reshape(-1)
-    fewest, most = (np.zeros(nodes + count, np.int32) for _ in range(2))
-    fewest[1:] = np.iinfo(np.int32).max
-    for start, stop in itertools.pairwise(world.levels.tolist()):
-        here = slice(world.first_edge[start], world.first_edge[stop])
-        above = world.source[here]
-        moved = (world.player[above] >= 0).astype(np.int32)
-        np.minimum.at(fewest, child[here], fewest[above] + moved)
-        np.maximum.at(most, child[here], most[above] + moved)
+    outcomes, which = np.unique(world.final_returns, axis=0, return_inverse=True)
+    count = len(outcomes)
+    child = np.append(world.child, nodes + np.arange(count))
+    child[:edges][world.child < 0] = nodes + which.reshape(-1)
+    moved = (world.player[world.source] >= 0).astype(np.int64)
+    decisions = graph.extremes(world, 0, lambda edges, before: before + moved[edges])
+    fewest, most = (np.append(number[:-1], np.full(count, number[-1])) for number in decisions)
     best = world.best_return_to_go
-    on_the_way = world.earned[:-1] + best[:-1] - best[0]
     return _Web(
-        player=np.concatenate([world.player, np.full(count, trees.TERMINAL)]),
-        state=np.concatenate([world.agent_state, np.full(count, -1)]),
-        first=np.concatenate([world.first_edge[:-1], edges + np.arange(count)]),
-        ways=np.concatenate([np.diff(world.first_edge), np.ones(count, int)]),
+        player=np.append(world.player, np.full(count, trees.TERMINAL)),
+        state=np.append(world.agent_state, np.full(count, -1)),
+        first=np.append(world.first_edge[:-1], edges + np.arange(count)),
+        ways=np.append(np.diff(world.first_edge), np.ones(count, int)),
         child=child,
-        chance=np.concatenate([world.chance, np.ones(count)]),
-        returns=np.concatenate([on_the_way, outcomes - best[0]]),
+        chance=np.append(world.chance, np.ones(count)),
+        returns=np.concatenate([world.earned[:-1] + best[:-1] - best[0], outcomes - best[0]]),
         fewest=fewest,
         most=most,
     )
 
 
-class _Replies(NamedTuple):
-    first: np.ndarray
-    number: np.ndarray
-    row: np.ndarray
-    threshold: np.ndarray
-    alias: np.ndarray
-
-
-def _replies(web: _Web) -> _Replies:
-    """Every row's replies, with Walker's tables to draw from them."""
+def _replies(web: _Web) -> dict[str, Any]:
+    """Every row's replies, with Walker's tables to draw from them: the fields of a Board."""
     rows = len(web.player)
     count = np.ones(rows, np.int64)
     # Chance begins at the root, or after a decision; what follows it is among the ways through.
-    source = np.repeat(np.arange(rows), web.ways)
-    first = np.repeat(web.first - (np.cumsum(web.ways) - web.ways), web.ways)
-    edges = first + np.arange(len(first))
-    begun = np.append(web.follow(edges[web.player[source] >= 0]), 0)
+    begun = np.append(web.follow(web.edges(np.flatnonzero(web.player >= 0))), 0)
     begins = np.unique(begun[web.player[begun] == trees.CHANCE])
     ways = {row: _ways_through_chance(web, row) for row in begins.tolist()}
     for row, (found, _) in ways.items():
@@ -334,7 +306,14 @@ def _replies(web: _Web) -> _Replies:
         reply[block] = found
         threshold[block], other = trees.alias_table(chances)
         alias[block] = found[other]
-    return _Replies(first, count, reply, threshold, alias)
+    uniform = np.all(threshold == 1.0)
+    return {
+        "reply_first": _whole(first),
+        "reply_count": _whole(count),
+        "reply": _whole(reply),
+        "alias_threshold": None if uniform else draws.fixed(threshold),
+        "alias": None if uniform else _whole(alias),
+    }
 
 
 def _ways_through_chance(web: _Web, row: int) -> tuple[np.ndarray, np.ndarray]:
@@ -345,7 +324,6 @@ def _ways_through_chance(web: _Web, row: int) -> tuple[np.ndarray, np.ndarray]:
         there = web.player[rows] != trees.CHANCE
         found.append((rows[there], chances[there]))
         rows, chances = rows[~there], chances[~there]
-        counts = web.ways[rows]
-        edges = np.repeat(web.first[rows] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        rows, chances = web.follow(edges), np.repeat(chances, counts) * web.chance[edges]
+        edges = web.edges(rows)
+        rows, chances = web.follow(edges), np.repeat(chances, web.ways[rows]) * web.chance[edges]
     return np.concatenate([rows for rows, _ in found]), np.concatenate([chances for _, chances in found])

@@ -9,7 +9,6 @@ Best responses are over *recall states*: information states, told apart by the a
 and actions. Where the game has perfect recall, as games should, they are the information states themselves.
 """
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -95,7 +94,7 @@ def build(tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None) ->
     if not np.array_equal(row[recall.at[decisions]], agent_states[decisions]):
         raise ValueError("an agent state must be a function of what its agent has seen and done.")
     slots = [_slots(tree, recall, row, agent) for agent in range(tree.num_agents)]
-    chance = _chance_reach(tree)
+    chance = tree.chance_reach
     last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
     agents = []
     for agent in range(tree.num_agents):
@@ -122,7 +121,7 @@ def arrivals(tree: trees.Tree) -> Arrivals:
     row = recall.information_state
     slots = [_slots(tree, recall, row, agent) for agent in range(tree.num_agents)]
     last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
-    chance = _chance_reach(tree)
+    chance = tree.chance_reach
     sums, owners = [], []
     for agent in range(tree.num_agents):
         rows = np.flatnonzero(tree.player == agent)
@@ -151,11 +150,10 @@ class _Recall(NamedTuple):
 
 
 def _recall_states(tree: trees.Tree) -> _Recall:
-    everywhere = np.arange(tree.num_histories)
-    agents = np.maximum(tree.player, 0)
-    before = tree.previous_decision[everywhere, agents]
-    action = tree.previous_action[everywhere, agents]
-    turns = trees.own_turns(tree.parent, tree.player, tree.levels, tree.num_agents)
+    before, action, turns = (
+        trees.at_turn(values, tree.player)
+        for values in (tree.previous_decision, tree.previous_action, tree.turns)
+    )
     decisions = np.flatnonzero(tree.player >= 0)
     provisional = np.full(tree.num_histories, -1, np.int64)
     representatives: list[np.ndarray] = []
@@ -185,14 +183,6 @@ def _recall_states(tree: trees.Tree) -> _Recall:
         parent=np.where(before[witness] >= 0, number[provisional[before[witness]]], -1),
         parent_action=action[witness],
     )
-
-
-def _chance_reach(tree: trees.Tree) -> Float[np.ndarray, "N"]:
-    """The probability of all chance outcomes on the way to each history."""
-    reach = tree.chance.copy()
-    for start, stop in itertools.pairwise(tree.levels[1:]):
-        reach[start:stop] *= reach[tree.parent[start:stop]]
-    return reach
 
 
 class _Rectangle(NamedTuple):

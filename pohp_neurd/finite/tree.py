@@ -67,29 +67,43 @@ class Tree:
         start, stop = np.searchsorted(self.state_player, [agent, agent + 1])
         return slice(int(start), int(stop))
 
+    def along_paths(self, values: np.ndarray, combine: np.ufunc = np.add) -> np.ndarray:
+        """`values` [N, ...] combined over all histories on the way to each, itself included."""
+        return along_paths(values, self.parent, self.levels, combine)
+
+    @functools.cached_property
+    def turns(self) -> Int[np.ndarray, "N P"]:
+        """How many actions each agent has taken before each history."""
+        return self.along_paths(acted(self.parent, self.player, self.num_agents).astype(np.int32))
+
+    @functools.cached_property
+    def _after_decision(self) -> Int[np.ndarray, "N P"]:
+        """The history right after each agent's last decision before each history; -1 if it has made none."""
+        moved = acted(self.parent, self.player, self.num_agents)
+        rows = np.arange(self.num_histories, dtype=np.int32)[:, None]
+        return self.along_paths(np.where(moved, rows, np.int32(-1)), np.maximum)  # later ones stand below
+
     @functools.cached_property
     def previous_decision(self) -> Int[np.ndarray, "N P"]:
         """Each agent's last decision strictly above each history; -1 where it has made none."""
-        previous = np.full((self.num_histories, self.num_agents), -1, np.int32)
-        for start, stop in itertools.pairwise(self.levels[1:]):
-            above = self.parent[start:stop]
-            previous[start:stop] = previous[above]
-            acting = self.player[above]
-            rows = np.flatnonzero(acting >= 0)
-            previous[start + rows, acting[rows]] = above[rows]
-        return previous
+        after = self._after_decision
+        return np.where(after >= 0, self.parent[after], np.int32(-1))
 
     @functools.cached_property
     def previous_action(self) -> Int[np.ndarray, "N P"]:
         """The action that each agent took at its `previous_decision`; -1 where it has made none."""
-        actions = np.full((self.num_histories, self.num_agents), -1, np.int32)
-        for start, stop in itertools.pairwise(self.levels[1:]):
-            above = self.parent[start:stop]
-            actions[start:stop] = actions[above]
-            acting = self.player[above]
-            rows = np.flatnonzero(acting >= 0)
-            actions[start + rows, acting[rows]] = self.incoming_action[start + rows]
-        return actions
+        after = self._after_decision
+        return np.where(after >= 0, self.incoming_action[after], np.int32(-1))
+
+    @functools.cached_property
+    def chance_reach(self) -> Float[np.ndarray, "N"]:
+        """The probability of all chance outcomes on the way to each history."""
+        return self.along_paths(self.chance, np.multiply)
+
+    @functools.cached_property
+    def final_returns(self) -> Float[np.ndarray, "Z P"]:
+        """What every agent gets by the end, for each terminal history."""
+        return self.along_paths(self.rewards)[self.player == TERMINAL]
 
     @functools.cached_property
     def best_return_to_go(self) -> Float[np.ndarray, "N P"]:
@@ -125,6 +139,11 @@ class Tree:
         return np.minimum(shifted, 0.0)  # rounding
 
     @functools.cached_property
+    def shifted_returns(self) -> Float[np.ndarray, "N P"]:
+        """The sum of shifted rewards up to each history."""
+        return self.along_paths(self.shifted_rewards)
+
+    @functools.cached_property
     def return_shift(self) -> Float[np.ndarray, "P"]:
         """What must be added to a shifted return to get the game's own."""
         return self.best_return_to_go[0] + self.rewards[0]
@@ -132,25 +151,18 @@ class Tree:
     @functools.cached_property
     def spec(self) -> process.Spec:
         """The sizes and bounds, as a Process."""
-        decisions = np.zeros(self.num_histories, np.int32)
+        arrivals = self.shifted_rewards.copy()
         for start, stop in itertools.pairwise(self.levels[1:]):
-            above = self.parent[start:stop]
-            decisions[start:stop] = decisions[above] + (self.player[above] >= 0)
-        returns = np.zeros_like(self.shifted_rewards)
-        arrivals = np.zeros_like(self.shifted_rewards)
-        for start, stop in itertools.pairwise(self.levels[1:]):
-            above = self.parent[start:stop]
-            returns[start:stop] = returns[above] + self.shifted_rewards[start:stop]
             # Rewards at chance histories are received with the next active one.
-            carried = np.where((self.player[above] == CHANCE)[:, None], arrivals[above], 0.0)
-            arrivals[start:stop] = carried + self.shifted_rewards[start:stop]
+            above = self.parent[start:stop]
+            arrivals[start:stop] += np.where((self.player[above] == CHANCE)[:, None], arrivals[above], 0.0)
         return process.Spec(
             num_agents=self.num_agents,
             num_actions=self.num_actions,
             observation_size=self.features.shape[1],
             reward_bound=float(-arrivals.min()),
-            horizon=int(decisions.max()),
-            return_bound=float(-returns.min()),
+            horizon=int(self.turns.sum(axis=1).max()),
+            return_bound=float(-self.shifted_returns.min()),
         )
 
     @functools.cached_property
@@ -198,18 +210,26 @@ class Tree:
         return (self.device.player[history.row] != TERMINAL).astype(jnp.float32)
 
 
-def own_turns(
-    parent: Int[np.ndarray, "N"], player: Int[np.ndarray, "N"], levels: Sequence[int], num_agents: int
-) -> Int[np.ndarray, "N"]:
-    """How many actions the agent that acts at each history has taken before; 0 where none acts."""
-    taken = np.zeros((len(parent), num_agents), np.int32)
+def acted(
+    parent: Int[np.ndarray, "N"], player: Int[np.ndarray, "N"], num_agents: int
+) -> Bool[np.ndarray, "N P"]:
+    """Whether it was each agent's action that led to each history."""
+    return (player[parent][:, None] == np.arange(num_agents)) & (parent >= 0)[:, None]
+
+
+def along_paths(
+    values: np.ndarray, parent: Int[np.ndarray, "N"], levels: Sequence[int], combine: np.ufunc = np.add
+) -> np.ndarray:
+    """`values` [N, ...] combined over all histories on the way to each, itself included."""
+    found = values.copy()
     for start, stop in itertools.pairwise(levels[1:]):
-        above = parent[start:stop]
-        taken[start:stop] = taken[above]
-        acting = player[above]
-        rows = np.flatnonzero(acting >= 0)
-        taken[start + rows, acting[rows]] += 1
-    return np.where(player >= 0, taken[np.arange(len(parent)), np.maximum(player, 0)], 0)
+        found[start:stop] = combine(found[parent[start:stop]], found[start:stop])
+    return found
+
+
+def at_turn(values: np.ndarray, player: Int[np.ndarray, "N"]) -> np.ndarray:
+    """Of `values` [N, P], those of the agent that acts at each history; agent 0's where none acts."""
+    return np.take_along_axis(values, np.maximum(player, 0)[:, None], axis=1)[:, 0]
 
 
 class TreeHistory(NamedTuple):

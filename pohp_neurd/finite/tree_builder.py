@@ -20,7 +20,7 @@ class Node(NamedTuple):
 
     player: int
     """The agent that acts, tree.CHANCE or tree.TERMINAL."""
-    rewards: Sequence[float]
+    rewards: Sequence[float] | np.ndarray
     """On arrival here."""
     information_state: Hashable = None
     actions: Sequence[int] = ()
@@ -157,7 +157,8 @@ def lay_out(
     owners = np.array([agent for agent, _ in rows.states], np.int32)
     turns = np.zeros(num_states, np.int32)
     decisions = visited >= 0
-    turns[visited[decisions]] = tree.own_turns(parent, player, levels, num_agents)[decisions]
+    taken = tree.along_paths(tree.acted(parent, player, num_agents).astype(np.int32), parent, levels)
+    turns[visited[decisions]] = tree.at_turn(taken, player)[decisions]
     order = np.lexsort((turns, owners))
     number = np.full(num_states + 1, -1, np.int32)  # the last entry is that of -1, no state
     number[order] = np.arange(num_states, dtype=np.int32)

@@ -8,7 +8,7 @@ At step t the agent sees x_t, computes π(·|x_t) and V(x_t), draws its action, 
 t − 32, whose target has just been completed by V(x_t). `Options` names what the paper leaves open.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import learners, policy, returns, types
+from pohp_neurd import checks, directions, learners, neural, policy, returns, types
 from pohp_neurd.online import actor_critic
 from pohp_neurd.online.options import Options as Options
 
@@ -161,6 +161,49 @@ def agent(body: actor_critic.ActorCritic, options: Options) -> Agent:
         return after, Info(policy.entropy(now.logits[0], legal[0]), targets[0] - now.value[0])
 
     return Agent(init, act, learn, lambda state: body.parameters(state.body))
+
+
+def with_network(
+    observation_size: int,
+    num_actions: int,
+    options: Options,
+    *,
+    learning_rate: types.Scalar,
+    exploration: types.Scalar = 1.0,
+    sparse: bool = False,
+    torso: Sequence[int] = neural.PAPER_TORSO,
+) -> Agent:
+    """The paper's agent, with its network and optimizer.
+
+    Args:
+      observation_size: How many numbers the agent sees.
+      num_actions: How many actions it has.
+      options: What is chosen once for many runs.
+      learning_rate: Of Adam. It and the exploration may be traced: one compiled function then serves many.
+      exploration: η at the first update.
+      sparse: Whether agent states list the inputs that are 1, instead of all inputs.
+      torso: The widths of the network's hidden layers.
+
+    Returns:
+      The agent.
+    """
+    checks.in_unit_interval("exploration", exploration)
+    rule = learners.rule(options.learner, _over_time(exploration, options))
+    adam = actor_critic.Adam(learning_rate, options.decay, options.epsilon)
+    costs: Any = {"common_mode": options.common_mode, "critic_cost": options.critic_cost}
+    if sparse:
+        body = actor_critic.sparse(observation_size, num_actions, rule, adam, torso=torso, **costs)
+    else:
+        model = neural.network(observation_size, num_actions, torso=torso, critic=True)
+        body = actor_critic.dense(model, rule, adam, **costs)
+    return agent(body, options)
+
+
+def _over_time(exploration: types.Scalar, options: Options) -> types.Schedule:
+    """The exploration at every update: constant, or decaying as the options say."""
+    if not options.exploration_decay:
+        return lambda count: exploration
+    return directions.decaying(exploration, power=options.exploration_decay, start=float(options.decay_start))
 
 
 def _factors(options: Options, dtype: Any) -> Float[Array, "W"]:

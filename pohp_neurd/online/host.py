@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import checks, learners, neural
-from pohp_neurd.online import actor_critic, lifetimes
+from pohp_neurd import checks, neural
 from pohp_neurd.online import agent as online
+from pohp_neurd.online import lifetimes
 
 
 class Arrival(NamedTuple):
@@ -140,16 +140,14 @@ def train(
     """
     checks.count("num_steps", num_steps)
     checks.non_negative("learning_rate", learning_rate)
-    checks.in_unit_interval("exploration", exploration)
-    model = neural.network(environment.observation_size, environment.num_actions, torso=torso, critic=True)
-    body = actor_critic.dense(
-        model,
-        learners.rule(options.learner, lifetimes.exploration_over_time(exploration, options)),
-        actor_critic.Adam(learning_rate, options.decay, options.epsilon),
-        common_mode=options.common_mode,
-        critic_cost=options.critic_cost,
+    agent = online.with_network(
+        environment.observation_size,
+        environment.num_actions,
+        options,
+        learning_rate=learning_rate,
+        exploration=exploration,
+        torso=torso,
     )
-    agent = online.agent(body, options)
     legal = jnp.ones(environment.num_actions, bool)
     key = jax.random.key(seed)
 

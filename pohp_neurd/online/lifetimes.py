@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import checks, directions, learners, neural, process, types
-from pohp_neurd.online import actor_critic
+from pohp_neurd import checks, neural, process, types
 from pohp_neurd.online import agent as online
 
 Sight = Callable[[types.History], Any]
@@ -32,33 +31,15 @@ def paper_agent(
 
     `learning_rate` and `exploration` may be traced: one compiled function then serves many of them.
     """
-    checks.in_unit_interval("exploration", exploration)
-    spec = world.spec
-    rule = learners.rule(options.learner, exploration_over_time(exploration, options))
-    adam = actor_critic.Adam(learning_rate, options.decay, options.epsilon)
-    if is_sparse(world, options):
-        body = actor_critic.sparse(
-            spec.observation_size,
-            spec.num_actions,
-            rule,
-            adam,
-            torso=torso,
-            common_mode=options.common_mode,
-            critic_cost=options.critic_cost,
-        )
-    else:
-        model = neural.network(spec.observation_size, spec.num_actions, torso=torso, critic=True)
-        body = actor_critic.dense(
-            model, rule, adam, common_mode=options.common_mode, critic_cost=options.critic_cost
-        )
-    return online.agent(body, options)
-
-
-def exploration_over_time(exploration: types.Scalar, options: online.Options) -> types.Schedule:
-    """The exploration at every update: constant, or decaying as the options say."""
-    if not options.exploration_decay:
-        return lambda count: exploration
-    return directions.decaying(exploration, power=options.exploration_decay, start=float(options.decay_start))
+    return online.with_network(
+        world.spec.observation_size,
+        world.spec.num_actions,
+        options,
+        sparse=is_sparse(world, options),
+        learning_rate=learning_rate,
+        exploration=exploration,
+        torso=torso,
+    )
 
 
 def is_sparse(world: process.Process, options: online.Options) -> bool:

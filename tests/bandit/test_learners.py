@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd.bandit import guarantees, learners
+from pohp_neurd.bandit import learners
 
 LEARNERS = {
     "hedge": lambda: learners.hedge(learners.anytime_step_size(4, 1.0)),
@@ -116,15 +116,15 @@ def test_fixed_step_size_makes_the_leading_terms_of_hedges_bound_smallest():
 
 def test_bounds_are_infinite_without_exploration():
     none = np.zeros(10)
-    assert np.all(np.isinf(guarantees.hedge(lambda t: 0.1).bound(none, 3, 1.0, 4.0)))
-    assert np.all(np.isinf(guarantees.regret_matching().bound(none, 3, 1.0, 4.0)))
+    assert np.all(np.isinf(learners.hedge(0.1).guarantee.bound(none, 3, 1.0, 4.0)))
+    assert np.all(np.isinf(learners.regret_matching().guarantee.bound(none, 3, 1.0, 4.0)))
 
 
 def test_wrong_step_sizes_are_refused():
     with pytest.raises(ValueError, match="step_size"):
         learners.hedge(0.0)
     with pytest.raises(ValueError, match="never grow"):
-        guarantees.hedge(lambda t: 0.1 * (t + 1)).bound(np.full(5, 0.5), 3, 1.0, 4.0)
+        learners.hedge(lambda t: 0.1 * (t + 1)).guarantee.bound(np.full(5, 0.5), 3, 1.0, 4.0)
     with pytest.raises(ValueError, match="num_arms"):
         learners.anytime_step_size(1, 1.0)
     with pytest.raises(ValueError, match="max_return"):

@@ -7,14 +7,14 @@ import pytest
 from jax.extend import random as jax_random
 
 from pohp_neurd import draws
-from pohp_neurd.bandit import noise
+from pohp_neurd.bandit import learners, simulation
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**31 - 1])
 def test_threefry_gives_the_bits_of_jax(seed):
     key = jax.random.key_data(jax.random.key(seed))
     counters = jax.random.bits(jax.random.key(5), (2, 1000), jnp.uint32)
-    ours = jnp.concatenate(noise.threefry(key, counters[0], counters[1]))
+    ours = jnp.concatenate(simulation.threefry(key, counters[0], counters[1]))
     np.testing.assert_array_equal(ours, jax_random.threefry_2x32(key, counters.reshape(-1)))
 
 
@@ -25,7 +25,7 @@ def real(fixed):
 @pytest.mark.parametrize("x64", [False, True])
 def test_uniforms_are_uniform_and_independent_between_places_and_rounds(x64):
     with jax.enable_x64(x64):
-        rounds = [noise.uniforms(jax.random.key(3), t, 2, 20_001) for t in range(4)]
+        rounds = [simulation.uniforms(jax.random.key(3), t, 2, 20_001) for t in range(4)]
     kind = np.float64 if x64 else np.float32
     assert all(numbers.problem.dtype == kind for numbers in rounds)
     halves = [np.stack(numbers.action)[:, 0] / draws.ONE for numbers in rounds]
@@ -43,23 +43,23 @@ def test_uniforms_are_uniform_and_independent_between_places_and_rounds(x64):
 
 
 def test_uniforms_depend_on_the_key():
-    one, other = (noise.uniforms(jax.random.key(seed), 0, 1, 100) for seed in (0, 1))
+    one, other = (simulation.uniforms(jax.random.key(seed), 0, 1, 100) for seed in (0, 1))
     assert not np.any(np.asarray(one.problem) == np.asarray(other.problem))
     assert not np.any(real(one.action) == real(other.action))
 
 
 def test_old_style_keys_are_the_same_and_other_generators_are_refused():
-    one, other = (noise.uniforms(key, 0, 2, 10) for key in (jax.random.PRNGKey(4), jax.random.key(4)))
+    one, other = (simulation.uniforms(key, 0, 2, 10) for key in (jax.random.PRNGKey(4), jax.random.key(4)))
     jax.tree.map(np.testing.assert_array_equal, one, other)
     with pytest.raises(ValueError, match="threefry"):
-        noise.uniforms(jax.random.key(0, impl="rbg"), 0, 1, 1)
+        simulation.uniforms(jax.random.key(0, impl="rbg"), 0, 1, 1)
 
 
 def test_choose_draws_from_the_probabilities():
     chances = np.array([0.0, 0.1, 0.0, 0.6, 0.3, 0.0], np.float32)
-    numbers = noise.uniforms(jax.random.key(0), 0, 0, 100_000)
+    numbers = simulation.uniforms(jax.random.key(0), 0, 0, 100_000)
     policy = jnp.broadcast_to(jnp.asarray(chances)[:, None], (6, 100_000))
-    counts = np.bincount(np.asarray(jax.jit(noise.choose)(policy, numbers.action))[0], minlength=6)
+    counts = np.bincount(np.asarray(jax.jit(simulation.choose)(policy, numbers.action))[0], minlength=6)
     assert np.all(counts[chances == 0] == 0)
     error = np.sqrt(chances * (1 - chances) / 100_000)
     assert np.all(np.abs(counts / 100_000 - chances) <= 5 * error)
@@ -70,10 +70,10 @@ def test_choose_stays_in_range_at_the_ends(total):
     chances = jnp.array([[0.5], [0.5], [0.0]], jnp.float32) * total
     for digits, arm in ((0, 0), (draws.ONE - 1, 1)):
         end = jnp.full((1, 1), digits, jnp.int32)
-        assert int(noise.choose(chances, draws.Fixed(end, end))[0, 0]) == arm
+        assert int(simulation.choose(chances, draws.Fixed(end, end))[0, 0]) == arm
 
 
 def test_pulled_marks_one_arm_of_each_run():
-    assert noise.pulled(1, (3,)).tolist() == [False, True, False]
-    marks = noise.pulled(jnp.array([[0, 2]]), (3, 2))
+    assert learners.pulled(1, (3,)).tolist() == [False, True, False]
+    marks = learners.pulled(jnp.array([[0, 2]]), (3, 2))
     assert marks.tolist() == [[True, False], [False, False], [False, True]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd.bandit import learners, noise, problems
+from pohp_neurd.bandit import learners, problems, simulation
 
 PROBLEMS = {
     "bernoulli": lambda: problems.bernoulli([0.2, 0.5, 0.9]),
@@ -27,7 +27,7 @@ def rounds_of(problem, count, policy, runs=1, seed=0):
 
     @jax.jit
     def step(state, t):
-        uniforms = noise.uniforms(jax.random.key(seed), t, problem.num_uniforms, runs).problem
+        uniforms = simulation.uniforms(jax.random.key(seed), t, problem.num_uniforms, runs).problem
         return problem.update(state, shaped), problem.utilities(state, shaped, uniforms)
 
     state, rows = problem.init(runs), []
@@ -104,9 +104,9 @@ def test_a_learning_daimon_turns_to_what_hurts_the_learner():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: problems.bernoulli([0.5]), "at least 2 arms"),
+        (lambda: problems.bernoulli([0.5]), "num_arms must be at least 2, but is 1"),
         (lambda: problems.bernoulli([0.5, 1.5]), "loss_probabilities"),
-        (lambda: problems.adaptive(1), "at least 2 arms"),
+        (lambda: problems.adaptive(1), "num_arms must be at least 2, but is 1"),
         (lambda: problems.switching(3, 0), "period"),
         (lambda: problems.rock_paper_scissors((0.5, 0.2, 0.2)), "sum to 1"),
         (lambda: problems.rock_paper_scissors((0.5, 0.5)), "shape"),

@@ -7,7 +7,7 @@ import pytest
 
 from pohp_neurd import checks
 from pohp_neurd import directions as exploration
-from pohp_neurd.bandit import learners, noise, problems, reduction, simulation
+from pohp_neurd.bandit import learners, problems, reduction, simulation
 
 PLAYERS = {
     "hedge": lambda: learners.hedge(learners.anytime_step_size(3, 1.0)),
@@ -21,7 +21,7 @@ def by_hand(problem, learner, weigh, explore, rounds, runs, key):
     for run in range(runs):
         state, daimon = learner.init(problem.num_arms), problem.init()
         for t in range(rounds):
-            numbers = noise.uniforms(key, t, problem.num_uniforms, runs)
+            numbers = simulation.uniforms(key, t, problem.num_uniforms, runs)
             high, low = (float(half[0, run]) for half in numbers.action)
             number = (high + low / 2**24) / 2**24
             policy = np.asarray(learner.policy(state))

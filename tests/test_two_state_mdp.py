@@ -4,9 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from pohp_neurd.games import two_state_mdp
-
-from pohp_neurd import process, returns
+import two_state_mdp
 
 POLICY = np.array([[0.7, 0.3], [0.4, 0.6]])
 
@@ -56,15 +54,17 @@ def test_both_kinds_of_continuation_give_the_closed_form_value(sampled):
     device = jnp.asarray(POLICY, jnp.float32)
 
     def lifetime(key):
-        def step(history, key):
-            act, reply, going = jax.random.split(key, 3)
+        def step(carry, key):
+            history, going = carry
+            act, reply, end = jax.random.split(key, 3)
             action = jax.random.choice(act, 2, p=device[history.state])
             after = mdp.apply(history, action, key=reply)
-            weight = process.continuation_weight(mdp, after, key=going if sampled else None)
-            return after, (mdp.reward(after)[0], weight)
+            weight = mdp.continuation(after)
+            weight = jax.random.bernoulli(end, weight).astype(weight.dtype) if sampled else weight
+            return (after, going * weight), going * mdp.reward(after)[0]
 
-        start = mdp.initial(key=key)
-        return returns.monte_carlo(*jax.lax.scan(step, start, jax.random.split(key, 120))[1])[0]
+        start = (mdp.initial(key=key), jnp.float32(1))
+        return jnp.sum(jax.lax.scan(step, start, jax.random.split(key, 120))[1])
 
     found = np.asarray(jax.jit(jax.vmap(lifetime))(jax.random.split(jax.random.key(4), count)), np.float64)
     expected = POLICY[0] @ mdp.action_values(POLICY)[0]
