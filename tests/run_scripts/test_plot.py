@@ -19,8 +19,8 @@ from pohp_neurd.experiment import (
     table,
 )
 
-RESULTS = pathlib.Path(__file__).resolve().parents[2] / "results"
-CURVES = RESULTS / "single_agent"
+STUDIES = pathlib.Path(__file__).resolve().parents[2] / "studies"
+CURVES = STUDIES / "single_agent"
 
 
 def call(script, *arguments):
@@ -70,7 +70,7 @@ def test_the_recorded_runs_are_drawn(script, tmp_path):
     named = [f"--input=SPG={CURVES / 'catch_paper_spg.csv'}", f"--input=NeuRD={learner}@exploration=0"]
     call(script, "--kind=learning_curves", *named, f"--output={tmp_path / 'curves.svg'}")
     assert "<!-- NeuRD -->" in (tmp_path / "curves.svg").read_text("utf-8")
-    given = [f"--input={RESULTS / 'self_play' / 'leduc_tabular.csv'}", f"--output={tmp_path / 'game.png'}"]
+    given = [f"--input={STUDIES / 'self_play' / 'leduc_tabular.csv'}", f"--output={tmp_path / 'game.png'}"]
     call(script, "--kind=nash_conv", *given)
     assert (tmp_path / "game.png").stat().st_size > 10_000
 
