@@ -3,8 +3,8 @@
 One win counts `bias` times; every `jump_every` updates it is another one, in the fixed order of WINNERS, and
 the equilibrium jumps with it. Two readings: in `self_play` two learners meet, judged by the exact NashConv of
 their current policies in the game of the moment; in `bandit` one learner meets the equilibrium of the game
-before the jump, judged by its regret for not playing the phase's best action. `changing_game_study` asks what
-exploration does in it.
+before the jump, judged by its regret for not playing the phase's best action. `study` asks what exploration
+does in it.
 """
 
 import functools
@@ -14,11 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
-
-from pohp_neurd import checks, learners, policy, regularisation, types
-from pohp_neurd.experiment import changing_game_config
 from pohp_neurd.games import matrix_game
+
+from pohp_neurd import checks, learners, policy, regularisation, tally_learners, trajectory, types
 
 WINNERS = (0, 2, 1)
 """Whose win counts more, phase by phase. In this order the equilibrium of a phase is at its worst in the
@@ -27,10 +25,16 @@ next: the action that it plays most often is the one that loses most."""
 READINGS = ("self_play", "bandit")
 WORLDS = ("jumping", "still")
 LEARNERS = ("spg", "neurd_cix")
-BASELINES, POINTS = changing_game_config.BASELINES, changing_game_config.POINTS
+BASELINES = ("none", "mean", "value")
+"""None, as in Theorem 1; the running mean of own returns; the exact value of the policies of the moment."""
+
+POINTS = 20
+"""Points of a phase that are kept, each a mean over a twentieth of it; a multiple of 4 for the quarters."""
 
 COLLAPSE = 1e-3
 """A policy with an entry below this is called collapsed."""
+
+_SEATS = tally_learners.Seats(np.ones((2, 3), bool), (slice(0, 1), slice(1, 2)))
 
 
 class Setting(NamedTuple):
@@ -48,10 +52,10 @@ class Setting(NamedTuple):
 class World(NamedTuple):
     """The game phase by phase."""
 
-    payoffs: Float[types.ArrayLike, "phases 3 3"]
-    """The row agent's, in the game's own units."""
-    opponent: Float[types.ArrayLike, "phases 3"]
-    """What the column agent plays in the bandit: the equilibrium of the phase before."""
+    payoffs: np.ndarray
+    """The row agent's [phases, 3, 3], in the game's own units."""
+    opponent: np.ndarray
+    """What the column agent plays in the bandit [phases, 3]: the equilibrium of the phase before."""
 
 
 class Pace(NamedTuple):
@@ -67,9 +71,8 @@ class Pace(NamedTuple):
 class Agents(NamedTuple):
     """Both agents' learning state; in the bandit the second one's is without influence."""
 
-    logits: Float[Array, "2 3"]
-    magnet: Float[Array, "2 3"]
-    mean_return: Float[Array, "2"]
+    learner: Any
+    mean_return: Array
 
 
 def world(kind: str, *, bias: float, cycles: int) -> World:
@@ -88,10 +91,21 @@ def world(kind: str, *, bias: float, cycles: int) -> World:
 @functools.partial(jax.jit, static_argnames=("learner", "reading", "pace"))
 def play(
     world: World, settings: Setting, seeds: Array, *, learner: str, reading: str, pace: Pace
-) -> tuple[Float[Array, "seeds settings points"], Float[Array, "seeds settings points"]]:
+) -> tuple[Array, Array]:
     """NashConv (or the bandit's regret) and the share of collapsed updates, as means over a phase's points.
 
     All settings of one seed draw from the same uniform numbers, so that their differences are not noise.
+
+    Args:
+        world: The game of every phase.
+        settings: Arrays of one length.
+        seeds: As many runs of each setting.
+        learner: One of LEARNERS.
+        reading: One of READINGS.
+        pace: How long phases are, and how fast learners move.
+
+    Returns:
+        Two arrays [seeds, settings, points].
     """
     of_setting = functools.partial(_run, learner=learner, reading=reading, pace=pace)
     of_seed = jax.vmap(of_setting, in_axes=(None, 0, None))
@@ -100,42 +114,59 @@ def play(
 
 def _run(
     world: World, setting: Setting, seed: Array, *, learner: str, reading: str, pace: Pace
-) -> tuple[Float[Array, "points"], Float[Array, "points"]]:
+) -> tuple[Array, Array]:
     """One run: a scan over points, and in each a scan over its updates."""
     payoffs = jnp.asarray(world.payoffs)
     phases, length = payoffs.shape[0], pace.jump_every // POINTS
     key = jax.random.key(seed)
-
-    def schedule(count: Array) -> Array:
-        # `learners.decaying`, with a power that differs between the runs of one compiled function.
-        age = 1.0 + count.astype(jnp.float32) / pace.decay_start
-        return setting.exploration * age**-setting.power
-
-    rule = learners.spg() if learner == "spg" else learners.neurd_cix(schedule)
     opponents = jnp.asarray(world.opponent) if reading == "bandit" else None
+    table = table_learner(setting, learner, pace)
 
     def update(agents: Agents, count: Array) -> tuple[Agents, tuple[Array, Array]]:
         phase = count // pace.jump_every
         game = payoffs[phase]
-        policies = _policies(agents.logits)
+        policies = jax.vmap(policy.probabilities)(
+            table.outputs(agents.learner).logits, jnp.ones((2, 3), bool)
+        )
         if opponents is not None:
             policies = jnp.stack([policies[0], opponents[phase]])
         judged = judge(policies, game, reading)
-        tally = _joint_frequencies(policies, pace.batch_size, key=jax.random.fold_in(key, count))
-        exploration = rule.exploration(count)
-        return learn(agents, policies, tally, game, exploration, rule, setting, pace), judged
+        frequencies = _joint_frequencies(policies, pace.batch_size, key=jax.random.fold_in(key, count))
+        tally, means = evidence(agents, policies, frequencies, game, setting.baseline)
+        moved = agents.mean_return + pace.baseline_speed * (means - agents.mean_return)
+        return Agents(table.update(agents.learner, tally, count), moved), judged
 
     def point(agents: Agents, counts: Array) -> tuple[Agents, tuple[Array, Array]]:
         agents, (gaps, collapsed) = jax.lax.scan(update, agents, counts)
         return agents, (jnp.mean(gaps), jnp.mean(collapsed))
 
-    first = Agents(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.full(2, -0.5))
+    first = Agents(table.init(), jnp.full(2, -0.5))
     counts = jnp.arange(phases * pace.jump_every).reshape(phases * POINTS, length)
     return jax.lax.scan(point, first, counts)[1]
 
 
-def _joint_frequencies(policies: Array, size: int, *, key: types.Key) -> Float[Array, "3 3"]:
-    """How often each pair of actions came up in a batch of `size` games."""
+def table_learner(setting: Setting, learner: str, pace: Pace) -> tally_learners.TallyLearner:
+    """Both agents' updates, without a baseline: `evidence` has subtracted it."""
+
+    def exploration(count: Array) -> Array:
+        # `learners.decaying`, with a power that differs between the runs of one compiled function.
+        age = 1.0 + jnp.asarray(count, jnp.float32) / pace.decay_start
+        return setting.exploration * age**-setting.power
+
+    rule = learners.spg() if learner == "spg" else learners.neurd_cix(exploration)
+    # As schedules: plain numbers are checked, and these differ between the runs of one compiled function.
+    magnet = regularisation.Magnet(lambda count: setting.magnet_strength, pace.magnet_speed)
+    return tally_learners.table(
+        _SEATS,
+        [rule, rule],
+        step_size=lambda count: setting.step_size,
+        magnet=magnet,
+        baseline_rate=None,
+    )
+
+
+def _joint_frequencies(policies: Array, size: int, *, key: types.Key) -> Array:
+    """How often each pair of actions [3, 3] came up in a batch of `size` games."""
     keys = jax.random.split(key, (2, size))
     draw = jax.vmap(lambda p, k: policy.sample(p, key=k), in_axes=(None, 0))
     actions = jax.vmap(draw)(policies, keys)
@@ -143,42 +174,31 @@ def _joint_frequencies(policies: Array, size: int, *, key: types.Key) -> Float[A
     return jnp.mean(rows[:, :, None] * columns[:, None, :], axis=0)
 
 
-def learn(
-    agents: Agents,
-    policies: Array,
-    tally: Float[Array, "3 3"],
-    game: Float[Array, "3 3"],
-    exploration: types.Scalar,
-    rule: learners.Rule,
-    setting: Setting,
-    pace: Pace,
-) -> Agents:
-    """Both agents after an update from the frequencies of joint actions, on returns shifted to [−1, 0]."""
+def evidence(
+    agents: Agents, policies: Array, frequencies: Array, game: Array, baseline: Any
+) -> tuple[trajectory.Tally, Array]:
+    """What an update learns from, and both agents' mean returns, which are shifted to [−1, 0].
+
+    Args:
+        agents: With the running means of returns before this update.
+        policies: Both agents' [2, 3].
+        frequencies: Of pairs of actions [3, 3]; they sum to 1.
+        game: The row agent's payoffs [3, 3].
+        baseline: The place in BASELINES.
+
+    Returns:
+        The tally of one episode, the mean of the batch, with the baseline subtracted; the mean returns [2].
+    """
     bound = jnp.max(jnp.abs(game))
     # The row agent's view and the column agent's: own action first.
     returns = jnp.stack([game - bound, -game.T - bound]) / (2.0 * bound)
-    seen = jnp.stack([tally, tally.T])
+    seen = jnp.stack([frequencies, frequencies.T])
     values = jnp.stack([policies[0] @ returns[0] @ policies[1], policies[1] @ returns[1] @ policies[0]])
-    wanted = jnp.asarray(setting.baseline)
-    baseline = jnp.where(wanted == 1, agents.mean_return, jnp.where(wanted == 2, values, 0.0))
-    sums = jnp.sum(seen * (returns - baseline[:, None, None]), axis=2)
-    legal = jnp.ones(3, bool)
-
-    def step(logits: Array, magnet: Array, probabilities: Array, summed: Array) -> Array:
-        direction = learners.summed_direction(rule, probabilities, summed, legal, exploration)
-        return regularisation.proximal_step(
-            logits, direction, magnet, step_size=setting.step_size, strength=setting.magnet_strength
-        )
-
-    logits = jax.vmap(step)(agents.logits, agents.magnet, policies, sums)
-    # Only differences count, and a walk of the common part would eat up float32's digits.
-    logits = logits - jnp.max(logits, axis=1, keepdims=True)
-    means = jnp.sum(seen * returns, axis=(1, 2))
-    return Agents(
-        logits,
-        agents.magnet + pace.magnet_speed * (logits - agents.magnet),
-        agents.mean_return + pace.baseline_speed * (means - agents.mean_return),
-    )
+    wanted = jnp.asarray(baseline)
+    subtracted = jnp.where(wanted == 1, agents.mean_return, jnp.where(wanted == 2, values, 0.0))
+    sums = jnp.sum(seen * (returns - subtracted[:, None, None]), axis=2)
+    tally = trajectory.Tally(sums, jnp.sum(seen, axis=2), jnp.ones(()))
+    return tally, jnp.sum(seen * returns, axis=(1, 2))
 
 
 def judge(policies: Array, game: Array, reading: str) -> tuple[Array, Array]:
@@ -190,7 +210,3 @@ def judge(policies: Array, game: Array, reading: str) -> tuple[Array, Array]:
     cost = jnp.sum(game * policies[0][:, None], axis=0)
     gap = jnp.max(worth) - jnp.min(cost)
     return gap, (jnp.min(policies) < COLLAPSE).astype(gap.dtype)
-
-
-def _policies(logits: Float[Array, "2 3"]) -> Float[Array, "2 3"]:
-    return jax.vmap(policy.probabilities)(logits, jnp.ones(logits.shape, bool))

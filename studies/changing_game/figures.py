@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pohp_neurd.experiment.plot import style
+from pohp_neurd.experiment.figures import style
 
 Row = Mapping[str, Any]
 
@@ -26,13 +26,13 @@ def draw(path: str | os.PathLike[str], runs: Sequence[Row]) -> None:
     A dot is a run and a line the mean over seeds, in the world that jumps and in the one that stands still;
     diamonds are decreasing explorations at their first value; dashed is SPG's mean.
     """
-    with style.picture(path, width=10.0, height=0.6 + 2.4 * len(_kinds(runs))) as figure:
+    with style.figure(path, width=10.0, height=0.6 + 2.4 * len(_kinds(runs))) as figure:
         _grid(figure, runs, _over_exploration, "mean over the run")
 
 
 def draw_curves(path: str | os.PathLike[str], curves: Sequence[Row], *, jump_every: int) -> None:
     """Draws the last cycle over time, mean over seeds, a panel for each reading, magnet and baseline."""
-    with style.picture(path, width=10.0, height=0.6 + 2.4 * len(_kinds(curves))) as figure:
+    with style.figure(path, width=10.0, height=0.6 + 2.4 * len(_kinds(curves))) as figure:
         panel = functools.partial(_over_time, jump_every=jump_every)
         _grid(figure, curves, panel, "mean over seeds")
 

@@ -2,16 +2,17 @@
 
 import dataclasses
 
+import ablate
 import pytest
 
-from pohp_neurd.experiment import catch_ablation, catch_ablation_config, single_agent
+from pohp_neurd.experiment import single_agent, table
 from pohp_neurd.online import agent as online
 
 SETTING = "neurd_cix,common_mode=dropped,epsilon=0.01"
 
 
 def test_a_setting_says_what_it_changes():
-    config = catch_ablation_config.Config((SETTING,), seeds=3).experiment(SETTING)
+    config = ablate.experiment(SETTING, seeds=3, width=256)
     default = online.Options(learner="neurd_cix")
     assert config.options() == dataclasses.replace(default, common_mode="dropped", epsilon=0.01)
     assert config.learning_rates == (0.001797,)
@@ -19,8 +20,8 @@ def test_a_setting_says_what_it_changes():
 
 
 def test_the_settings_change_at_most_one_option_each():
-    for setting in catch_ablation_config.SETTINGS:
-        options = catch_ablation_config.Config().experiment(setting).options()
+    for setting in ablate.SETTINGS:
+        options = ablate.experiment(setting, seeds=1, width=256).options()
         default = online.Options(learner=options.learner)
         changed = [name for name, value in vars(options).items() if value != getattr(default, name)]
         assert len(changed) == setting.count(",") <= 1
@@ -37,28 +38,22 @@ def test_the_settings_change_at_most_one_option_each():
 )
 def test_a_wrong_setting_is_refused_before_any_work(setting, sentence):
     with pytest.raises(ValueError, match=sentence):
-        catch_ablation_config.Config((setting,))
+        ablate.experiment(setting, seeds=1, width=256)
 
 
 @pytest.mark.slow
 def test_a_study_goes_on_where_it_was(tmp_path):
     """To the second mark in two calls: the figures of one call of `single_agent`, nothing done twice."""
-    study = catch_ablation_config.Config((SETTING,), seeds=2, until=1_000, width=8)
-    first = catch_ablation.run(tmp_path, study)
+    config = ablate.experiment(SETTING, seeds=2, width=8)
+    first = ablate.run(tmp_path, {SETTING: config}, until=1_000)
     assert [(row["seed"], row["steps"]) for row in first] == [(0, 1_000), (1, 1_000)]
-    rows = catch_ablation.run(tmp_path, dataclasses.replace(study, until=2_000))
+    rows = ablate.run(tmp_path, {SETTING: config}, until=2_000)
     assert rows[:2] == first
     assert [(row["seed"], row["steps"]) for row in rows[2:]] == [(0, 2_000), (1, 2_000)]
-    assert catch_ablation.read_rows(tmp_path / "ablation.csv") == rows
-    config = study.experiment(SETTING)
+    assert table.figures(tmp_path / "ablation.csv", ablate.COLUMNS, text=["setting"]) == rows
     single_agent.run(dataclasses.replace(config, num_steps=2_000), tmp_path / "alone")
     alone = single_agent.read_rows(tmp_path / "alone" / "metrics.csv")
     assert [row["total_reward"] for row in rows[2:]] == [row["total_reward"] for row in alone[-2:]]
     assert [row["late_misses"] for row in rows[2:]] == [
         round(-row["reward"] * 9 / 1_000, 5) for row in alone[-2:]
     ]
-
-
-def test_until_must_be_a_mark():
-    with pytest.raises(ValueError, match=r"until must be one of 1000, .*, but is 1500"):
-        catch_ablation_config.Config(until=1_500)

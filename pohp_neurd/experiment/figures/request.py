@@ -1,4 +1,4 @@
-"""Pictures from CSV files alone: what run_scripts/plot.py is asked for, read, narrowed and drawn."""
+"""Figures from CSV files alone: what run_scripts/plot.py is asked for, read, narrowed and drawn."""
 
 import dataclasses
 import pathlib
@@ -41,7 +41,7 @@ FIGURES = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """A picture that is asked for. Wrong values raise a ValueError here, before anything is read."""
+    """A figure that is asked for. Wrong values raise a ValueError here, before anything is read."""
 
     kind: str
     inputs: tuple[str, ...]
@@ -73,7 +73,7 @@ class Config:
 
 def draw(config: Config) -> None:
     """Draws what `config` asks for."""
-    from pohp_neurd.experiment.plot import learning_curve, nash_conv, sensitivity  # matplotlib takes a second
+    from pohp_neurd.experiment.figures import curves, sensitivity  # matplotlib takes a second
 
     rows: list[table.Row] = [row for text in config.inputs for row in read(text)]
     for text in config.where:
@@ -87,16 +87,21 @@ def draw(config: Config) -> None:
             raise ValueError(f"all rows have {config.reference}: nothing is left to compare with them.")
     series = _series(config, rows)
     if config.kind == "nash_conv":
-        nash_conv.compare(config.output, rows, series=series, band=config.band, title=config.title)
+        band = {"interquartile": curves.INTERQUARTILE, "bootstrap": curves.BOOTSTRAP}[config.band]
+        curves.compare_nash_conv(config.output, rows, series=series, band=band, title=config.title)
     elif config.kind == "learning_curves":
-        learning_curve.compare(config.output, rows, series=series, title=config.title)
+        curves.compare_rewards(config.output, rows, series=series, title=config.title)
     else:
-        chosen: dict[str, Any] = {"value": config.value, "series": series}
-        chosen |= {"panels": config.panels, "title": config.title}
-        if config.kind == "sensitivity":
-            sensitivity.exploration(config.output, last(rows), reference=last(reference), **chosen)
-        else:
-            sensitivity.learning_rate(config.output, last(rows), **chosen)
+        sensitivity.draw(
+            config.output,
+            last(rows),
+            x="exploration" if config.kind == "sensitivity" else "learning_rate",
+            reference=last(reference),
+            value=config.value,
+            series=series,
+            panels=config.panels,
+            title=config.title,
+        )
 
 
 def read(text: str) -> list[dict[str, Any]]:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from pohp_neurd.experiment import records, summary, table
-from pohp_neurd.experiment.plot import nash_conv, style
-from pohp_neurd.experiment.plot import series as looks
+from pohp_neurd.experiment.figures import style
 
 _LABELS = {
     "total_reward": "accumulated reward",
@@ -21,46 +20,29 @@ Handles = dict[tuple[tuple[Any, ...] | None, str], Any]
 """What matplotlib has drawn, by setting, None for the reference, and by the text of the legend."""
 
 
-def exploration(
+def draw(
     path: records.Path,
     rows: Sequence[table.Row],
     *,
+    x: str,
     reference: Sequence[table.Row] = (),
     value: str = "total_reward",
     series: Sequence[str] = ("learner",),
     panels: Sequence[str] = (),
     title: str = "",
 ) -> None:
-    """Draws `value` over exploration: each run a dot, their mean a line; `panels` side by side.
+    """Draws `value` over `x`: each run a dot, their mean a line.
 
-    Of `reference`, which has no exploration, a dashed line is the mean, and shading goes from best to worst.
+    Args:
+        path: The figure.
+        rows: A row for every run.
+        x: "exploration", at equal distances, or "learning_rate", on a logarithmic axis.
+        reference: Runs without `x`: a dashed line is their mean, shading goes from best to worst.
+        value: The column that is drawn.
+        series: Columns whose values make a line each.
+        panels: Columns whose values make a panel each, side by side.
+        title: Above the figure.
     """
-    _draw(path, rows, "exploration", reference, value, series, panels, title)
-
-
-def learning_rate(
-    path: records.Path,
-    rows: Sequence[table.Row],
-    *,
-    value: str = "total_reward",
-    series: Sequence[str] = ("learner",),
-    panels: Sequence[str] = (),
-    title: str = "",
-) -> None:
-    """Draws `value` over the learning rate, on a logarithmic axis: each run a dot, their mean a line."""
-    _draw(path, rows, "learning_rate", (), value, series, panels, title)
-
-
-def _draw(
-    path: records.Path,
-    rows: Sequence[table.Row],
-    x: str,
-    reference: Sequence[table.Row],
-    value: str,
-    series: Sequence[str],
-    panels: Sequence[str],
-    title: str,
-) -> None:
     known = [name for name in series if any(name in row for row in rows)]
     if not rows:
         raise ValueError("there is nothing to draw: there are no rows.")
@@ -72,26 +54,25 @@ def _draw(
     beside = table.groups(reference, panels)
     # Over all panels, so that a setting looks the same in each of them.
     settings = list(table.groups(rows, known))
-    names = looks.names(known, settings)
-    places = {setting: (looks.look(index), names[index]) for index, setting in enumerate(settings)}
-    with style.picture(path, width=max(6.0, 4.4 * len(parts)), height=4.2) as figure:
+    names = style.names(known, settings)
+    places = {setting: (style.look(index), names[index]) for index, setting in enumerate(settings)}
+    with style.figure(path, width=max(6.0, 4.4 * len(parts)), height=4.2) as figure:
         grid = figure.subplots(1, len(parts), squeeze=False)[0]
         handles: Handles = {}
-        titles = looks.names(panels, list(parts))
+        titles = style.names(panels, list(parts))
         for axes, panel, (setting, here) in zip(grid, titles, parts.items(), strict=True):
             if setting in beside:
                 handles |= _reference(axes, beside[setting], value)
             handles |= _lines(axes, here, x, value, known, places)
             axes.set_title(panel, fontsize=10)
-            axes.set_xlabel(looks.readable(x))
+            axes.set_xlabel(style.readable(x))
             if value.startswith("nash_conv"):
-                nash_conv.logarithmic(axes)
+                style.logarithmic(axes)
             else:
                 axes.yaxis.set_major_formatter("{x:,.10g}")
-        grid[0].set_ylabel(_LABELS.get(value, looks.readable(value)))
+        grid[0].set_ylabel(_LABELS.get(value, style.readable(value)))
         figure.suptitle(title, fontsize=10)
-        labels = [label for _, label in handles]
-        figure.legend(handles.values(), labels, loc="outside lower center", ncols=2, fontsize=8)
+        style.legend_below(figure, handles.values(), [label for _, label in handles])
 
 
 def _lines(
@@ -100,7 +81,7 @@ def _lines(
     x: str,
     value: str,
     series: Sequence[str],
-    places: Mapping[tuple[Any, ...], tuple[looks.Look, str]],
+    places: Mapping[tuple[Any, ...], tuple[style.Look, str]],
 ) -> Handles:
     """Draws every setting of `series`; their handles."""
     ticks = sorted({row[x] for row in rows})
@@ -122,7 +103,7 @@ def _lines(
         for (tick,), runs in table.groups(here, [x]).items():
             values = summary.finite(runs, value, table.describe([*series, x], [*setting, tick]))
             centre = positions[tick] + shift
-            dots = centre + _SPREAD * room * _sideways(len(values))
+            dots = centre + _SPREAD * room * sideways(len(values))
             marks = axes.plot(
                 dots, values, look.marker, color=look.color, alpha=0.45, markersize=3.5, markeredgewidth=0
             )
@@ -132,7 +113,7 @@ def _lines(
         line = axes.plot(*zip(*means, strict=True), **look._asdict(), **edge)
         name = f"{name}: " if series else ""
         handles[setting, f"{name}a run"] = marks[0]
-        handles[setting, f"{name}mean of {_runs(counts)}"] = line[0]
+        handles[setting, f"{name}mean of {style.count_runs(counts)}"] = line[0]
     axes.set_xticks(
         list(positions.values()),
         [
@@ -160,7 +141,7 @@ def spaced(positions: Sequence[float], room: float = 1 / 20) -> list[bool]:
     return named
 
 
-def _sideways(runs: int) -> np.ndarray:
+def sideways(runs: int) -> np.ndarray:
     """Places in [-1, 1] for runs in the order of their values: neighbours apart, and no trend."""
     golden = (5**0.5 - 1) / 2
     return 2 * ((np.arange(runs) + 1) * golden % 1) - 1 if runs > 1 else np.zeros(runs)
@@ -169,14 +150,8 @@ def _sideways(runs: int) -> np.ndarray:
 def _reference(axes: Any, rows: Sequence[table.Row], value: str) -> Handles:
     values = summary.finite(rows, value, "the reference")
     column = next((column for column in ("input", "learner") if column in rows[0]), None)
-    name = looks.name([column], [rows[0][column]]) if column else "reference"
+    name = style.name([column], [rows[0][column]]) if column else "reference"
     band = axes.axhspan(values.min(), values.max(), color="grey", alpha=0.2, linewidth=0)
     line = axes.axhline(values.mean(), color="black", linestyle=(0, (5, 3)), linewidth=1.4)
-    labels = f"{name}: best to worst", f"{name}: mean of {_runs({len(values)})}"
+    labels = f"{name}: best to worst", f"{name}: mean of {style.count_runs({len(values)})}"
     return {(None, label): handle for label, handle in zip(labels, (band, line), strict=True)}
-
-
-def _runs(counts: set[int]) -> str:
-    low, high = min(counts), max(counts)
-    number = f"{low}" if low == high else f"{low} to {high}"
-    return f"{number} run" if number == "1" else f"{number} runs"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pohp_neurd.experiment.plot import style
+from pohp_neurd.experiment.figures import style
 
 _PANELS = (
     ("late_misses", "balls missed in the\nlast tenth of the steps", (-0.03, 1.03)),
@@ -26,7 +26,7 @@ def draw(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]]) -> Non
     names = [
         name if last[name] == max(last.values()) else f"{name} ({last[name]:,} steps)" for name in settings
     ]
-    with style.picture(path, width=11.0, height=1.4 + 0.3 * len(settings)) as figure:
+    with style.figure(path, width=11.0, height=1.4 + 0.3 * len(settings)) as figure:
         panels = figure.subplots(1, len(_PANELS), sharey=True)
         for axes, (column, label, limits) in zip(panels, _PANELS, strict=True):
             for place, name in enumerate(settings):

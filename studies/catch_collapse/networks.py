@@ -1,19 +1,25 @@
-"""What became of the agents of a catch experiment: their policy, torso and critic on every board there is.
+"""What became of the agents of a run in catch: their policy, torso and critic on every board there is.
 
-Reads the newest checkpoint of a run in catch; the values to compare with are exact.
+    python studies/catch_collapse/networks.py --run=runs/catch
+
+Reads the newest checkpoint of a run of train_single_agent.py and prints a row for every seed as CSV, with the
+columns that `study` explains. The values that a critic is compared with are exact.
 """
 
+import csv
 import itertools
 import pathlib
+import sys
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from absl import app, flags
+from pohp_neurd.games import catch
 
 from pohp_neurd import checkpoint, neural, policy
 from pohp_neurd.experiment import records, run_folder, single_agent
-from pohp_neurd.games import catch
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import lifetimes
 
@@ -32,9 +38,6 @@ COLUMNS = (
     "target_mean",
     "value_correlation",
 )
-
-
-_DEFAULT = online.Options()
 
 
 def study(path: records.Path) -> list[dict[str, Any]]:
@@ -76,11 +79,7 @@ def study(path: records.Path) -> list[dict[str, Any]]:
     return rows
 
 
-def inspect(
-    parameters: Any,
-    torso: tuple[int, ...] = neural.PAPER_TORSO,
-    options: online.Options = _DEFAULT,
-) -> dict[str, Any]:
+def inspect(parameters: Any, torso: tuple[int, ...], options: online.Options) -> dict[str, Any]:
     """The figures of one network, on all boards of 10 x 5 catch; `options` say what its critic aims at."""
     world = catch.Catch()
     places = _places(world)
@@ -188,3 +187,20 @@ def _catch_probability(table: dict[Any, np.ndarray], column: int, world: catch.C
             following[target] += paddles[paddle] * table[ball_row, column, paddle][action]
         paddles = following
     return float(paddles[column])
+
+
+def main(_: list[str]) -> None:
+    """Reads the run and prints what became of its networks."""
+    try:
+        rows = study(flags.FLAGS.run)
+    except ValueError as error:
+        sys.exit(str(error))
+    writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    # Not above: ablate.py imports this file, and has flags of its own.
+    flags.DEFINE_string("run", None, "The folder of a run of train_single_agent.py in catch.", required=True)
+    app.run(main)

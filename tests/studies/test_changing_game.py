@@ -1,5 +1,6 @@
 """The changing game: against a slow loop in numpy, closed forms, and the worlds it says it has."""
 
+import changing_game
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +8,7 @@ import pytest
 from pohp_neurd.games import matrix_game
 from scipy import optimize
 
-from pohp_neurd import exact, learners
-from pohp_neurd.experiment import changing_game
+from pohp_neurd import exact
 
 pytestmark = pytest.mark.thorough
 
@@ -146,40 +146,44 @@ def test_the_jump_is_at_the_stated_update(reading):
     assert np.all(np.abs(jumping[:, :, 20] - still[:, :, 20]) > 1e-3)
 
 
+def _after_an_expected_update(policies, game, setting, learner):
+    """Both agents' logits, centred; updates are linear in frequencies, so these give the expectation."""
+    table = changing_game.table_learner(setting, learner, PACE)
+    state = table.init()
+    state = state._replace(table=state.table._replace(logits=jnp.log(policies)))
+    agents = changing_game.Agents(state, jnp.zeros(2))
+    frequencies = policies[0][:, None] * policies[1][None, :]
+    tally, _ = changing_game.evidence(agents, policies, frequencies, jnp.asarray(game), setting.baseline)
+    logits = np.asarray(table.outputs(table.update(state, tally, jnp.int32(0))).logits)
+    return logits - logits.mean(axis=1, keepdims=True)
+
+
+POLICIES = np.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]], np.float32)
+
+
 def test_full_exploration_without_a_baseline_moves_logits_by_probability_times_value():
-    """α π(a) q(a) in expectation, up to what is common to all actions; updates are linear in frequencies."""
-    policies = jnp.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]])
+    """α π(a) q(a) in expectation, up to what is common to all actions."""
     game = changing_game.world("jumping", bias=5.0, cycles=1).payoffs[1]
-    agents = changing_game.Agents(jnp.log(policies), jnp.zeros((2, 3)), jnp.zeros(2))
     setting = changing_game.Setting(1.0, 0.0, 0.5, 0.0, 0)
-    tally = policies[0][:, None] * policies[1][None, :]
-    rule = learners.neurd_cix(1.0)
-    after = changing_game.learn(agents, policies, tally, jnp.asarray(game), 1.0, rule, setting, PACE)
+    after = _after_an_expected_update(jnp.asarray(POLICIES), game, setting, "neurd_cix")
     for agent, own in enumerate((game, -game.T)):
-        chances = np.asarray(policies[agent])
-        worth = (own - 5.0) / 10.0 @ np.asarray(policies[1 - agent])
-        expected = np.log(chances) + 0.5 * chances * worth
-        found = np.asarray(after.logits[agent])
-        np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), rtol=1e-5, atol=1e-6)
+        worth = (own - 5.0) / 10.0 @ POLICIES[1 - agent]
+        expected = np.log(POLICIES[agent]) + 0.5 * POLICIES[agent] * worth
+        np.testing.assert_allclose(after[agent], expected - expected.mean(), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("exploration", [0.0, 1.0])
-def test_with_the_exact_value_as_baseline_expected_updates_are_replicator_and_policy_gradient(exploration):
+@pytest.mark.parametrize(("learner", "exploration"), [("neurd_cix", 0.0), ("neurd_cix", 1.0), ("spg", 1.0)])
+def test_with_the_exact_value_as_baseline_expected_updates_are_replicator_and_policy_gradient(
+    learner, exploration
+):
     """Exploration 0: α (q(a) − v). Exploration 1: α π(a) (q(a) − v), which is SPG's."""
-    policies = jnp.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]])
-    game = jnp.asarray(changing_game.world("jumping", bias=5.0, cycles=1).payoffs[0])
-    agents = changing_game.Agents(jnp.log(policies), jnp.zeros((2, 3)), jnp.zeros(2))
+    game = changing_game.world("jumping", bias=5.0, cycles=1).payoffs[0]
     setting = changing_game.Setting(exploration, 0.0, 0.5, 0.0, 2)
-    tally = policies[0][:, None] * policies[1][None, :]
-    worth = (np.asarray(game) - 5.0) / 10.0 @ np.asarray(policies[1])
-    chances = np.asarray(policies[0])
-    factor = chances if exploration else np.ones(3)
-    expected = np.log(chances) + 0.5 * factor * (worth - chances @ worth)
-    rules = [learners.neurd_cix(exploration)] + ([learners.spg()] if exploration else [])
-    for rule in rules:
-        after = changing_game.learn(agents, policies, tally, game, exploration, rule, setting, PACE)
-        found = np.asarray(after.logits[0])
-        np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), rtol=1e-5, atol=1e-6)
+    worth = (game - 5.0) / 10.0 @ POLICIES[1]
+    factor = POLICIES[0] if exploration else np.ones(3)
+    expected = np.log(POLICIES[0]) + 0.5 * factor * (worth - POLICIES[0] @ worth)
+    after = _after_an_expected_update(jnp.asarray(POLICIES), game, setting, learner)
+    np.testing.assert_allclose(after[0], expected - expected.mean(), rtol=1e-5, atol=1e-6)
 
 
 def test_judges_are_exact():

@@ -1,25 +1,79 @@
 """What exploration does when the game changes: step sizes chosen on some seeds, figures on others.
 
+    python studies/changing_game/study.py --output_dir=runs/changing_game
+    python studies/changing_game/study.py --jump_every=200 --cycles=20 --output_dir=runs/fast
+
 A study of an open question of Morrill et al. (2022), Section 6: how does the IX parameter impact performance
 in non-stationary environments? SPG, NeuRD and NeuRD-CIX learn rock-paper-scissors whose bias jumps
 (`changing_game`), and for comparison the same game standing still, to tell what exploration does for change
-from what it does for learning.
+from what it does for learning. Prints a row for each setting, the mean over seeds with its 95% interval;
+writes runs.csv (a row for each run), summary.csv, step_sizes.csv, curves.csv, config.json and two figures.
 """
 
 import dataclasses
 import itertools
-import os
 import pathlib
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import changing_game
+import figures
 import numpy as np
 import tqdm
+from absl import app, flags
 
-from pohp_neurd.experiment import changing_game, changing_game_config, memory, records, summary, table
-from pohp_neurd.experiment.plot import changing_game as picture
+from pohp_neurd import checks
+from pohp_neurd.experiment import records, run_folder, summary, table
 
-Config = changing_game_config.Config
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The whole study: every learner in every world, over exploration and step sizes."""
+
+    bias: float = 5.0
+    jump_every: int = 1_000
+    cycles: int = 4
+    batch_size: int = 4
+    explorations: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
+    """Constant ones; 0 is NeuRD."""
+    decreasing: tuple[float, ...] = (0.1, 0.3, 1.0)
+    """First values of explorations that fall as 1 / √(1 + t / decay_start), the rate of Theorem 1."""
+    decay_start: float = 100.0
+    step_sizes: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+    """On returns that are scaled to [−1, 0]."""
+    magnet_strengths: tuple[float, ...] = (0.0, 0.05)
+    """For self-play; the bandit has none."""
+    baselines: tuple[str, ...] = changing_game.BASELINES
+    magnet_speed: float = 0.02
+    baseline_speed: float = 0.05
+    """Of the running mean of returns."""
+    seeds: int = 20
+    tuning_seeds: int = 10
+    """Seeds on which step sizes are chosen; others than those that are reported."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.positive("bias", self.bias)
+        checks.positive("decay_start", self.decay_start)
+        for name in ("explorations", "decreasing", "magnet_speed", "baseline_speed"):
+            checks.in_unit_interval(name, getattr(self, name))
+        checks.positive("step_sizes", self.step_sizes)
+        checks.non_negative("magnet_strengths", self.magnet_strengths)
+        for baseline in self.baselines:
+            checks.one_of("baselines", baseline, changing_game.BASELINES)
+        for name in ("jump_every", "cycles", "batch_size", "seeds", "tuning_seeds"):
+            checks.count(name, getattr(self, name))
+        checks.seed("seed", self.seed)
+        checks.seed("the last tuning seed", self.seed + self.seeds + self.tuning_seeds - 1)
+        if self.seeds % self.tuning_seeds:
+            raise ValueError(
+                f"seeds must be a multiple of tuning_seeds, {self.tuning_seeds}, but is {self.seeds}."
+            )
+        if self.jump_every % changing_game.POINTS:
+            raise ValueError(
+                f"jump_every must be a multiple of {changing_game.POINTS}, but is {self.jump_every}."
+            )
 
 
 class Variant(NamedTuple):
@@ -159,16 +213,16 @@ def _collect(
     collapsed: np.ndarray,
 ) -> None:
     """Adds one job's figures to the tables."""
-    figures = merits(gaps, collapsed)
+    found = merits(gaps, collapsed)
     cycle = len(changing_game.WINNERS) * changing_game.POINTS
     for place, (variant, size) in enumerate(zip(chosen, sizes, strict=True)):
         name = variant._asdict()
         for index, trial in enumerate(config.step_sizes):
             row = {"step_size": trial, "seeds": config.tuning_seeds, "chosen": int(trial == size)}
             tables.step_sizes.append(name | row | _figures(trials[index, place]))
-        for seed, found in enumerate(figures[:, place]):
+        for seed, each in enumerate(found[:, place]):
             row = {"step_size": size, "seed": config.seed + seed}
-            tables.runs.append(name | row | _figures(found))
+            tables.runs.append(name | row | _figures(each))
         if variant.world == "jumping" and variant.schedule == "constant":
             for point, gap in enumerate(gaps[:, place, -cycle:].mean(0)):
                 # The middle of the point's updates, counted from the last cycle's start.
@@ -192,45 +246,25 @@ def summaries(runs: Sequence[table.Row]) -> list[dict[str, Any]]:
     rows = []
     for merit in MERITS:
         for found in summary.summarise(runs, by=by, value=merit):
-            figures = {name: found[name] for name in _SUMMARY}
-            rounded = {n: round(v, 5) if isinstance(v, float) else v for n, v in figures.items()}
+            rounded = {n: round(found[n], 5) if isinstance(found[n], float) else found[n] for n in _SUMMARY}
             rows.append({name: found[name] for name in by} | {"merit": merit} | rounded)
     return rows
 
 
-def run(config: Config, folder: records.Path, name: str = "rock_paper_scissors") -> list[dict[str, Any]]:
-    """The rows of the study's summary; tables and picture are left in `folder`, as NAME*.csv and NAME.png."""
-    # The draws of an update of one call of `changing_game.play`, and the points that are kept of all seeds.
-    points = len(changing_game.WINNERS) * changing_game.POINTS * config.cycles
-    needed = 4.0 * (config.tuning_seeds * config.batch_size + (config.seeds + config.tuning_seeds) * points)
-    memory.check(
-        needed, of=f"batch_size={config.batch_size}, cycles={config.cycles} and seeds={config.seeds}"
-    )
-    place = _made(folder, name)
+def run(config: Config, folder: records.Path) -> list[dict[str, Any]]:
+    """The rows of the study's summary; tables and figures are left in `folder`."""
     tables = study(config)
     rows = summaries(tables.runs)
-    records.write_csv(place / f"{name}.csv", tables.runs, COLUMNS)
-    records.write_csv(place / f"{name}_step_sizes.csv", tables.step_sizes, STEP_COLUMNS)
-    records.write_csv(place / f"{name}_curves.csv", tables.curves, CURVE_COLUMNS)
-    records.write_csv(place / f"{name}_summary.csv", rows, SUMMARY_COLUMNS)
-    records.write_json(place / f"{name}.json", dataclasses.asdict(config))
-    picture.draw(place / f"{name}.png", tables.runs)
-    picture.draw_curves(place / f"{name}_curves.png", tables.curves, jump_every=config.jump_every)
-    return rows
-
-
-def _made(folder: records.Path, name: str) -> pathlib.Path:
-    """The folder, made; a ValueError if files of that name cannot stand there: not after the whole study."""
     place = pathlib.Path(folder)
-    if name != pathlib.Path(name).name or name in ("", ".."):
-        raise ValueError(f"name must be a plain file name, but is {name!r}.")
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{place} cannot be made: {error.strerror}.") from None
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise ValueError(f"{place} must be a folder that may be written to, but is not.")
-    return place
+    place.mkdir(parents=True, exist_ok=True)
+    records.write_csv(place / "runs.csv", tables.runs, COLUMNS)
+    records.write_csv(place / "step_sizes.csv", tables.step_sizes, STEP_COLUMNS)
+    records.write_csv(place / "curves.csv", tables.curves, CURVE_COLUMNS)
+    records.write_csv(place / "summary.csv", rows, SUMMARY_COLUMNS)
+    records.write_json(place / "config.json", dataclasses.asdict(config))
+    figures.draw(place / "exploration.png", tables.runs)
+    figures.draw_curves(place / "curves.png", tables.curves, jump_every=config.jump_every)
+    return rows
 
 
 def line(row: table.Row) -> str:
@@ -244,3 +278,39 @@ def line(row: table.Row) -> str:
         f"baseline {row['baseline']:<5} "
         f"{learner + schedule:<27} step size {row['step_size']:<5g} {row['mean']:.3f} {interval}"
     )
+
+
+_MEANINGS = {
+    "bias": "How many times the favoured win counts.",
+    "jump_every": "Updates between two jumps; a multiple of 20.",
+    "cycles": "How often the three phases are gone through.",
+    "batch_size": "Games of one update.",
+    "decay_start": "Decreasing exploration falls as 1 / sqrt(1 + t / decay_start) at update t.",
+    "magnet_speed": "How far the magnet moves to the policy in an update.",
+    "baseline_speed": "How far the running mean of returns moves in an update.",
+    "seeds": "Reported seeds, a multiple of --tuning_seeds.",
+    "tuning_seeds": "Seeds after those, on which step sizes are chosen.",
+    "seed": "The first seed.",
+}
+
+
+def main(_: Sequence[str]) -> None:
+    """Turns flags into a config, runs the study and prints its summary."""
+    folder = flags.FLAGS.output_dir
+    try:
+        config = Config(**{name: flags.FLAGS[name].value for name in _MEANINGS})
+        run_folder.check_writable(folder)
+    except ValueError as error:
+        sys.exit(str(error))
+    for row in run(config, folder):
+        if row["merit"] == "tracking":
+            print(line(row))
+
+
+if __name__ == "__main__":
+    for _name, _meaning in _MEANINGS.items():
+        _default = getattr(Config, _name)
+        _define = flags.DEFINE_integer if isinstance(_default, int) else flags.DEFINE_float
+        _define(_name, _default, _meaning)
+    flags.DEFINE_string("output_dir", "runs/changing_game", "The folder for tables and figures.")
+    app.run(main)
