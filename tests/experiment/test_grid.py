@@ -130,7 +130,7 @@ def test_bad_files(tmp_path, text, sentence):
 
 GRIDS = [
     path
-    for path in sorted((pathlib.Path(__file__).resolve().parents[2] / "results").rglob("*.json"))
+    for path in sorted((pathlib.Path(__file__).resolve().parents[2] / "studies").rglob("*.json"))
     if '"sweep"' in path.read_text()
 ]
 
