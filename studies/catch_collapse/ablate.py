@@ -16,7 +16,7 @@ from typing import Any
 
 import figure
 import networks
-from absl import app, flags
+from absl import app, flags, logging
 from pohp_neurd.games import catch
 
 from pohp_neurd import checkpoint, files
@@ -162,4 +162,5 @@ if __name__ == "__main__":
     flags.DEFINE_integer("width", 256, "Units of each hidden layer.")
     flags.DEFINE_string("output_dir", "runs/catch_ablation", "The folder of the study.")
     flags.DEFINE_integer("cores", None, "Cores to use, by default all. No row depends on it.")
+    logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
     app.run(main)

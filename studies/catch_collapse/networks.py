@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import app, flags
+from absl import app, flags, logging
 from pohp_neurd.games import catch
 
 from pohp_neurd import checkpoint, neural, policy
@@ -203,4 +203,5 @@ def main(_: list[str]) -> None:
 if __name__ == "__main__":
     # Not above: ablate.py imports this file, and has flags of its own.
     flags.DEFINE_string("run", None, "The folder of a run of train_single_agent.py in catch.", required=True)
+    logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
     app.run(main)

@@ -21,7 +21,7 @@ import changing_game
 import figures
 import numpy as np
 import tqdm
-from absl import app, flags
+from absl import app, flags, logging
 
 from pohp_neurd import checks
 from pohp_neurd.experiment import records, run_folder, summary, table
@@ -298,7 +298,8 @@ def main(_: Sequence[str]) -> None:
     """Turns flags into a config, runs the study and prints its summary."""
     folder = flags.FLAGS.output_dir
     try:
-        config = Config(**{name: flags.FLAGS[name].value for name in _MEANINGS})
+        chosen: dict[str, Any] = {name: flags.FLAGS[name].value for name in _MEANINGS}
+        config = Config(**chosen)
         run_folder.check_writable(folder)
     except ValueError as error:
         sys.exit(str(error))
@@ -313,4 +314,5 @@ if __name__ == "__main__":
         _define = flags.DEFINE_integer if isinstance(_default, int) else flags.DEFINE_float
         _define(_name, _default, _meaning)
     flags.DEFINE_string("output_dir", "runs/changing_game", "The folder for tables and figures.")
+    logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
     app.run(main)
