@@ -1,9 +1,9 @@
-"""Catch and cart pole as OpenSpiel games: `python_pohp_catch` and `python_pohp_cart_pole`.
+"""Our own worlds as OpenSpiel games. Importing the module registers them.
 
-The rules are those of `catch` and `cart_pole`; here they get OpenSpiel's shell. Importing the module
-registers both, which `openspiel.load_game` does when it is asked for one of them. The daimon's draws are
-chance nodes: one for each ball, four of `bins` values each for a cart's start. Games end after `horizon`
-decisions, cart pole also at a fall.
+They are `python_pohp_catch`, `python_pohp_cart_pole` and `python_pohp_biased_rock_paper_scissors`, with the
+rules of `catch`, `cart_pole` and `matrix_game`; `openspiel.load_game` imports the module when it is asked for
+one of them. The daimon's draws are chance nodes: one for each ball, four of `bins` values each for a cart's
+start. Catch and cart pole end after `horizon` decisions, cart pole also at a fall.
 
 A reward stands in `rewards()` of the next decision or terminal state, not at the chance node between, so
 that it is counted once both by those who sum over all states and by those who skip chance nodes, as
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyspiel
-from pohp_neurd.games import cart_pole, catch
+from pohp_neurd.games import cart_pole, catch, matrix_game
 
 
 def _game_type(short_name: str, long_name: str, parameters: dict[str, int]) -> pyspiel.GameType:
@@ -305,5 +305,21 @@ class CartPoleState(_SoloState):
         return f"start {self.draws}" if self._cart is None else cart_pole.render(self._cart)
 
 
+class BiasedRockPaperScissors:
+    """Rock-paper-scissors in which rock beats scissors for 2: the equilibrium is 1/4, 1/2, 1/4.
+
+    A class only because OpenSpiel drops what it has registered after Python's end, which a function, unlike a
+    class, does not survive; an instance is OpenSpiel's own game of a matrix.
+    """
+
+    def __new__(cls, params: dict[str, Any] | None = None) -> pyspiel.MatrixGame:
+        """The game; it has no parameters, but OpenSpiel hands them to all."""
+        moves = ["rock", "paper", "scissors"]
+        payoffs = matrix_game.BIASED_ROCK_PAPER_SCISSORS
+        names = "python_pohp_biased_rock_paper_scissors", "Rock-paper-scissors, rock's win counts 2"
+        return pyspiel.create_matrix_game(*names, moves, moves, payoffs, -payoffs)
+
+
 pyspiel.register_game(_CATCH, CatchGame)
 pyspiel.register_game(_CART_POLE, CartPoleGame)
+pyspiel.register_game(BiasedRockPaperScissors().get_type(), BiasedRockPaperScissors)

@@ -1,4 +1,4 @@
-r"""Draws the pictures of sweeps and runs from their CSV files alone.
+r"""Draws figures of sweeps and runs from their CSV files alone.
 
 The paper's figure: each run a dot, their mean a line, SPG's mean and range beside them:
     python run_scripts/plot.py --kind=sensitivity --input=runs/sweep/results.csv --panels=environment \
@@ -20,11 +20,11 @@ NashConv in self-play, the median over seeds with a band, current policy left an
 import command_line
 from absl import flags
 
-from pohp_neurd.experiment import pictures
+from pohp_neurd.experiment.figures import request
 
 TOPICS = {
     "What is drawn": {
-        "kind": f"One of {', '.join(pictures.KINDS)}.",
+        "kind": f"One of {', '.join(request.KINDS)}.",
         "input": "A results.csv, curves.csv or metrics.csv; NAME=FILE gives it a name in the legend, "
         "FILE@column=value,column=value takes some of its rows. Repeat it for several.",
         "where": "A condition column=value that all rows must meet. Repeat it for several.",
@@ -37,8 +37,8 @@ TOPICS = {
         "panels": "Of sensitivity and learning_rates: columns whose values make a panel each.",
         "band": "Of nash_conv: interquartile (median and middle half of the runs) or bootstrap (mean and its "
         "95% interval).",
-        "title": "Above the picture.",
-        "output": "The picture; its suffix says the format, as .png, .pdf or .svg.",
+        "title": "Above the figure.",
+        "output": "The figure; its suffix says the format, as .png, .pdf or .svg.",
     },
 }
 _DEFAULTS = {
@@ -53,7 +53,7 @@ for _name in ("input", "where"):
 for _name in ("series", "panels"):
     flags.DEFINE_list(_name, [], _MEANINGS[_name])
 for _name in ("kind", "reference", "value", "band", "title", "output"):
-    flags.DEFINE_string(_name, getattr(pictures.Config, _name, ""), _MEANINGS[_name])
+    flags.DEFINE_string(_name, getattr(request.Config, _name, ""), _MEANINGS[_name])
 
 
 @command_line.told
@@ -61,14 +61,14 @@ def main(_: list[str]) -> None:
     """Turns flags into a config and draws it."""
     chosen = {name: flags.FLAGS[name].value for name in _MEANINGS}
     lists = {name: tuple(chosen.pop(name)) for name in ("input", "where", "series", "panels")}
-    config = pictures.Config(
+    config = request.Config(
         **chosen,
         inputs=lists["input"],
         where=lists["where"],
         series=lists["series"] or None,
         panels=lists["panels"],
     )
-    pictures.draw(config)
+    request.draw(config)
     print(config.output)
 
 

@@ -1,10 +1,10 @@
-"""What README.md and docs/findings.md say in prose, each figure written from its row in results/.
+"""What README.md and docs/findings.md say in prose, each figure written from its row in studies/.
 
 A claim is a piece of a document with the words that say what its figures are of: a figure that changes, or
 moves to another claim, is no longer found.
 """
 
-from doc_tables import RESULTS, number
+from doc_tables import STUDIES, number
 
 from pohp_neurd.experiment import table
 
@@ -14,7 +14,7 @@ def readme():
     leduc = _explorations("self_play/exploration_nash_conv_average.csv", game="leduc_poker")
     own = _own_settings("nash_conv_average")
     bias = {exploration: _jumps("self_play", "none", exploration)["mean"] for exploration in (0, 0.03)}
-    swaps = _explorations("non_stationary/swapping_catch_total_reward.csv")
+    swaps = _explorations("swapping_catch/total_reward.csv")
     dropped = _explorations("paper/catch_dropped/against_1.csv")
     spg = _one("paper/catch/explorations_0.00004.csv", learner="SPG")
     return [
@@ -113,7 +113,7 @@ def _jumping_bias():
 
 
 def _swapping_catch():
-    path = "non_stationary/swapping_catch_against"
+    path = "swapping_catch/against"
     zero = _explorations(f"{path}_0.csv")
     spg = _explorations(f"{path}_spg.csv")
     tenth = _explorations(f"{path}_0.1.csv", decreasing=True)
@@ -129,23 +129,23 @@ def _swapping_catch():
 
 def _one(file, **conditions):
     """The one row of a recorded summary that fits."""
-    (row,) = table.select(table.read(RESULTS / file), conditions)
+    (row,) = table.select(table.read(STUDIES / file), conditions)
     return row
 
 
 def _own_settings(value):
     """The ends of the interpolation at settings of their own; SPG has no exploration."""
-    rows = table.read(RESULTS / "self_play" / f"own_settings_{value}.csv")
+    rows = table.read(STUDIES / "self_play" / f"own_settings_{value}.csv")
     return {row["exploration"]: row for row in rows}
 
 
 def _rates(environment, file="learning_rates"):
-    return {row["learning_rate"]: row for row in table.read(RESULTS / "paper" / environment / f"{file}.csv")}
+    return {row["learning_rate"]: row for row in table.read(STUDIES / "paper" / environment / f"{file}.csv")}
 
 
 def _explorations(file, *, decreasing=False, **conditions):
     """NeuRD-CIX's rows of a recorded summary, by exploration."""
-    rows = table.select(table.read(RESULTS / file), {"learner": "neurd_cix", **conditions})
+    rows = table.select(table.read(STUDIES / file), {"learner": "neurd_cix", **conditions})
     kept = [row for row in rows if bool(row.get("exploration_decay")) == decreasing]
     assert len({row["exploration"] for row in kept}) == len(kept)
     return {row["exploration"]: row for row in kept}
@@ -154,7 +154,7 @@ def _explorations(file, *, decreasing=False, **conditions):
 def _jumps(reading, baseline, exploration, *, schedule="constant", merit="tracking"):
     """NeuRD-CIX without a magnet in rock-paper-scissors whose bias jumps."""
     return _one(
-        "non_stationary/rock_paper_scissors_summary.csv",
+        "changing_game/summary.csv",
         **{"world": "jumping", "magnet_strength": 0, "learner": "neurd_cix", "reading": reading},
         **{"baseline": baseline, "exploration": exploration, "schedule": schedule, "merit": merit},
     )

@@ -1,11 +1,11 @@
-"""The tables of README.md and docs/findings.md, from the CSV files in results/; `claims` has their prose."""
+"""The tables of README.md and docs/findings.md, from the CSV files in studies/; `claims` has their prose."""
 
 import pathlib
 
 from pohp_neurd.experiment import summary, table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "results"
+STUDIES = ROOT / "studies"
 
 
 def interval(row):
@@ -25,7 +25,7 @@ def paper():
     lines = [heads, ["---"] * len(heads)]
     chosen = {"catch": ("0.00004", "0.001797"), "cart_pole": ("0.00002", "0.00005")}
     for environment, rate in ((name, rate) for name, rates in chosen.items() for rate in rates):
-        rows = table.read(RESULTS / "paper" / environment / f"explorations_{rate}.csv")
+        rows = table.read(STUDIES / "paper" / environment / f"explorations_{rate}.csv")
         lines.append([f"{environment.replace('_', ' ')} at {rate}", *map(interval, rows)])
     return _table(lines)
 
@@ -35,7 +35,7 @@ def self_play():
     columns = ("nash_conv", "nash_conv_average")
     heads = ["", "Leduc, current", "Leduc, average", "Kuhn, current", "Kuhn, average"]
     lines = [heads, ["---"] * len(heads)]
-    rows = table.read(RESULTS / "self_play" / "exploration_results.csv")
+    rows = table.read(STUDIES / "self_play" / "exploration_results.csv")
     found = {
         (game, column): {
             _setting(row): row
@@ -57,7 +57,7 @@ def swapping_catch():
     """Catch whose actions swap: docs/findings.md."""
     heads = ["", "accumulated reward", "balls missed in the last 30,000 steps"]
     lines = [heads, ["---"] * len(heads)]
-    rows = table.read(RESULTS / "non_stationary" / "swapping_catch_results.csv")
+    rows = table.read(STUDIES / "swapping_catch" / "results.csv")
     rows = [{**row, "missed": 9 * row["losses_per_step_at_end"]} for row in rows]
     by = ["learner", "exploration", "exploration_decay"]
     parts = [

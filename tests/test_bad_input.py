@@ -130,11 +130,6 @@ FLAGS = [
     ("train_single_agent", ["--cores=999"], "cores must be between 1 and"),
     ("train_single_agent", ["--horizon=1e25"], "horizon must be at most 2147483647"),
     ("train_single_agent", ["--exploration_decay=1e300"], "exploration_decay must be at most 3.4e+38"),
-    ("train_matrix_game", ["--episodes=1e25"], "would take at least"),
-    ("train_matrix_game", ["--learner=spg", "--exploration=0.5"], "exploration is for learner=neurd_cix"),
-    ("train_matrix_game", ["--batch_size=2e9", "--episodes=1e13"], "would take at least"),
-    ("train_matrix_game", ["--episodes=10"], "episodes must be at least 20 batches of 64, but is 10."),
-    ("train_matrix_game", ["--magnet_speed=2"], "magnet_speed must lie in [0, 1], but is 2."),
     ("bandit", ["--problem=poker"], "problem must be one of bernoulli"),
     ("bandit", ["--estimator=ix,icx"], "estimator must be one of importance, ix, cix, but is 'icx'."),
     ("bandit", ["--xi=1", "--exploration=0.1"], "exclude each other"),
@@ -182,18 +177,6 @@ FLAGS = [
     ("agent_loop", ["--network=cnn"], "network must be one of mlp, table, but is 'cnn'."),
     ("agent_loop", ["--episodes=0"], "episodes must be at least 1, but is 0."),
     ("agent_loop", ["--episodes=10"], "batch_size must be at most the 10 episodes"),
-    ("study_catch", [], "run must be given"),
-    ("study_catch", ["--run=/nowhere"], "/nowhere is not the folder of a run."),
-    ("study_changing_game", ["--jump_every=30"], "jump_every must be a multiple of 20, but is 30."),
-    ("study_changing_game", ["--bias=inf"], "bias must be a finite number above 0, but is inf."),
-    ("study_changing_game", ["--name=a/b"], "name must be a plain file name"),
-    ("study_changing_game", ["--batch_size=2e9"], "would take at least"),
-    ("study_changing_game", ["--jump_every=2e20"], "jump_every must be at most 2147483647"),
-    ("ablate_catch", ["--output_dir="], "a run needs a folder, but its name is empty."),
-    ("ablate_catch", ["--until=1500"], "until must be one of 1000"),
-    ("ablate_catch", ["--setting=sarsa"], "learner must be one of spg, neurd, neurd_cix"),
-    ("ablate_catch", ["--setting=spg,width=8"], "a setting changes any of updated"),
-    ("ablate_catch", ["--output_dir=/etc/passwd"], "/etc/passwd is a file"),
 ]
 
 
@@ -326,9 +309,6 @@ FILES = [
     (("evaluate", ["--checkpoint=."]), None, "there is no trained policy in ."),
     (PLAY, written("run/policy/about.json", "null"), "about.json"),
     (("play", ["--checkpoint=run", "--seat=7"]), None, "seat must be one of 0 to 1, but is 7."),
-    (("study_catch", ["--run=run"]), None, "config.json is not that of a run of train_single_agent.py"),
-    (("study_catch", ["--run=run"]), written("run/config.json", "[]"), "must hold a JSON object"),
-    (("study_catch", ["--run=."]), None, "there is no run in ."),
     (SUMMARISE, written("table.csv", ""), "table.csv has no rows."),
     (SUMMARISE, written("table.csv", "learner,seed\nspg\n"), "line 2 of table.csv has not as many cells"),
     (SUMMARISE, written("table.csv", "learner,seed\nspg,1\n"), "there is no column 'total_reward'"),
@@ -356,11 +336,9 @@ def test_files(call, change, sentence, place, capfd):
         ("train_game", [*TRAIN, "--resume"], "run", "run"),
         ("train_game", [*TRAIN, "--overwrite"], "run", "run"),
         ("train_single_agent", ["--output_dir=new"], "new", "run"),
-        ("train_matrix_game", ["--output_dir=new"], "new", "run"),
         ("bandit", ["--output_dir=new"], "new", "run"),
-        ("sweep", ["--script=train_matrix_game", "--sweep=seed=0", "--output_dir=new"], "new", "sweep"),
+        ("sweep", ["--script=bandit", "--sweep=seed=0", "--output_dir=new"], "new", "sweep"),
         ("reproduce_paper", ["--scale=smoke", "--output_dir=new"], "new", "sweep"),
-        ("ablate_catch", ["--output_dir=new"], "new", "study"),
         ("agent_loop", ["--checkpoint_dir=new", "--network=table"], "new", "loop"),
     ],
 )
@@ -381,7 +359,7 @@ def test_outcomes_of_a_sweep(place, capfd):
     """Its folder is made ready before they are read, so that other files may come."""
     for text, sentence in (("[]", "must hold a JSON object"), ('{"flags": 7}', "is not what a sweep writes")):
         written(OUTCOME, text)(place)
-        assert called("sweep", ["--script=train_matrix_game", "--sweep=seed=0", "--output_dir=swept"]) == 2
+        assert called("sweep", ["--script=bandit", "--sweep=seed=0", "--output_dir=swept"]) == 2
         (line,) = capfd.readouterr().err.strip().splitlines()
         assert sentence in line
         assert (place / OUTCOME).read_text() == text
@@ -504,15 +482,12 @@ def test_functions(name):
 
 
 WRONG = {
-    **dict.fromkeys(("train_game", "train_single_agent", "train_matrix_game", "agent_loop"), "--learner=cfr"),
-    "ablate_catch": "--until=7",
+    **dict.fromkeys(("train_game", "train_single_agent", "agent_loop"), "--learner=cfr"),
     "bandit": "--delta=2",
     "evaluate": "--checkpoint=/nowhere",
     "play": "--use=best",
     "plot": "--kind=pie",
     "reproduce_paper": "--scale=huge",
-    "study_catch": "--run=/nowhere",
-    "study_changing_game": "--bias=-1",
     "summarise": "--input=",
     "sweep": "--script=train_go",
 }
@@ -553,10 +528,9 @@ def test_there_are_enough_of_them():
 @pytest.mark.parametrize(
     ("name", "flag"),
     [
-        *(("train_game", "episodes"), ("train_single_agent", "num_steps"), ("train_matrix_game", "episodes")),
+        *(("train_game", "episodes"), ("train_single_agent", "num_steps"), ("agent_loop", "episodes")),
         *(("bandit", "horizon"), ("sweep", "cores"), ("reproduce_paper", "cores"), ("evaluate", "episodes")),
-        *(("play", "seed"), ("agent_loop", "episodes"), ("study_changing_game", "seeds")),
-        ("ablate_catch", "width"),
+        ("play", "seed"),
     ],
 )
 def test_whole_numbers_may_be_written_with_a_power_of_ten(name, flag):

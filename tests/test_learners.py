@@ -1,6 +1,5 @@
 """The learner from decisions, its schedules and its optimizers, over tables and networks."""
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -36,7 +36,7 @@ def test_links_lead_somewhere():
 def test_speed_figures_are_the_recorded_ones():
     """Every ratio in the README's table stands in what the benchmarks printed."""
     text = README.read_text(encoding="utf-8")
-    recorded = "".join(file.read_text() for file in (README.parent / "results" / "speed").glob("*.txt"))
+    recorded = "".join(file.read_text() for file in (README.parent / "studies" / "speed").glob("*.txt"))
     ratios = re.findall(r"\| ([\d,.]+x) \|", text)
     assert len(ratios) == 9
     for ratio in ratios:

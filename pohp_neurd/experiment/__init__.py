@@ -1,1 +1,1 @@
-"""The only layer with files, time, progress and pictures."""
+"""The only layer with files, time, progress and figures."""

@@ -14,7 +14,7 @@ import tqdm
 
 from pohp_neurd import bandit, directions, openspiel, types
 from pohp_neurd.experiment import bandit_config, memory, records, run_folder
-from pohp_neurd.experiment.plot import regret as regret_plot
+from pohp_neurd.experiment.figures import curves
 
 COLUMNS = (
     "updates",
@@ -118,7 +118,7 @@ def _run(config: Config, folder: run_folder.RunFolder) -> list[dict[str, Any]]:
     records.write_csv(folder.metrics, rows, COLUMNS)
     names = f"{problem.name}: {config.learner}".replace("_", " ")
     title = f"{names}, {problem.num_arms} arms, {config.runs:,} runs"
-    regret_plot.draw(rows, folder.curve, title=title, delta=config.delta)
+    curves.regret(folder.curve, rows, title=title, delta=config.delta)
     return rows
 
 

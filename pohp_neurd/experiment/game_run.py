@@ -19,7 +19,7 @@ from pohp_neurd.experiment import (
     run_folder,
     table,
 )
-from pohp_neurd.experiment.plot import nash_conv as picture
+from pohp_neurd.experiment.figures import curves
 from pohp_neurd.openspiel import saved
 
 COLUMNS = ("updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average")
@@ -49,7 +49,9 @@ def run(
         ):
             rows = _Progress(config, trainer, folder, rows, events, asked).finish(state)
         figures = {name: None if value == "" else value for name, value in rows[-1].items()}
-        picture.draw(folder.curve, rows, title=f"{_NAMES[config.learner]} in {config.game}, {config.policy}")
+        curves.nash_conv(
+            folder.curve, rows, title=f"{_NAMES[config.learner]} in {config.game}, {config.policy}"
+        )
     return {"game": config.game, **figures, "curve": str(folder.curve)}
 
 

@@ -16,7 +16,6 @@ from pohp_neurd.experiment import (
     bandit_config,
     game_config,
     interruption,
-    matrix_config,
     single_agent_config,
 )
 
@@ -179,12 +178,6 @@ def _run_bandit(config: bandit_config.Config, path: pathlib.Path) -> Mapping[str
     return bandit.final_figures(config, rows)
 
 
-def _run_matrix_game(config: matrix_config.Config, path: pathlib.Path) -> Mapping[str, Any]:
-    from pohp_neurd.experiment import matrix_self_play
-
-    return matrix_self_play.run(config, path, overwrite=_is_begun(path), tell=lambda line: None)
-
-
 _SINGLE_AGENT = {
     name: kind
     for name, kind in _kinds(single_agent_config.Config).items()
@@ -194,8 +187,5 @@ _SINGLE_AGENT = {
 JOBS: Mapping[str, Job] = {
     "train_game": Job(_kinds(game_config.Config), _game_config, _run_game),
     "train_single_agent": Job(_SINGLE_AGENT, _single_agent_config, _run_single_agent),
-    "train_matrix_game": Job(
-        _kinds(matrix_config.Config), lambda flags: matrix_config.Config(**flags), _run_matrix_game
-    ),
     "bandit": Job(_kinds(bandit_config.Config), lambda flags: bandit_config.Config(**flags), _run_bandit),
 }

@@ -26,7 +26,7 @@ from pohp_neurd.experiment import (
     single_agent_config,
     table,
 )
-from pohp_neurd.experiment.plot import learning_curve
+from pohp_neurd.experiment.figures import curves
 from pohp_neurd.online import lifetimes
 
 COLUMNS = (
@@ -135,7 +135,7 @@ def _run(
                     raise interruption.Interrupted(signal, told)
                 bar.update(steps_each_round)
     figures = summary(config, rows)
-    learning_curve.draw(folder.curve, rows, title=_title(config))
+    curves.reward(folder.curve, rows, title=_title(config))
     return figures
 
 

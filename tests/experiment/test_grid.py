@@ -89,11 +89,11 @@ def test_kinds_of_values():
         ("train_game", ["seed=none"], "seed must be of the kind int, but is 'none'"),
         ("train_game", ["seed=99999999999999999999"], "seed must be a whole number from 0 to 2147483647"),
         ("train_single_agent", ["seed=3000000000"], "^seed must be a whole number from 0 to 2147483647"),
-        ("train_matrix_game", ["seed=-1"], "seed must be a whole number from 0 to 2147483647"),
+        ("bandit", ["seed=-1"], "seed must be a whole number from 0 to 2147483647"),
         ("train_game", ["game=chess_for_fish"], "chess_for_fish"),
         ("train_single_agent", ["environment=pong"], "environment must be one of catch, cart_pole"),
         ("bandit", ["horizon=0"], "horizon must be at least 1"),
-        ("train_matrix_game", ["learner=ppo"], "learner must be one of"),
+        ("train_game", ["learner=ppo"], "learner must be one of"),
     ],
 )
 def test_what_cannot_be_swept(script, texts, sentence):
@@ -130,7 +130,7 @@ def test_bad_files(tmp_path, text, sentence):
 
 GRIDS = [
     path
-    for path in sorted((pathlib.Path(__file__).resolve().parents[2] / "results").rglob("*.json"))
+    for path in sorted((pathlib.Path(__file__).resolve().parents[2] / "studies").rglob("*.json"))
     if '"sweep"' in path.read_text()
 ]
 

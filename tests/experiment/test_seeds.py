@@ -9,7 +9,6 @@ from pohp_neurd.experiment import grid, jobs
 
 TINY = {
     "bandit": ["estimators=cix", "horizon=64", "runs=5", "arms=3"],
-    "train_matrix_game": ["episodes=320", "batch_size=16"],
     "train_game": ["game=kuhn_poker", "episodes=256", "batch_size=64", "eval_every=2"],
     "train_single_agent": ["num_steps=400", "interval=400", "width=4", "learning_rate=0.001"],
 }

@@ -201,10 +201,8 @@ def test_a_second_sweep_in_the_same_folder_says_so_and_stops(swept):
 
 
 def test_a_folder_is_of_one_script(swept):
-    other = grid.settings([grid.parse("train_matrix_game", ["seed=0"])])
-    with pytest.raises(
-        ValueError, match="holds a sweep of train_single_agent, but this one is of train_matrix_game"
-    ):
+    other = grid.settings([grid.parse("bandit", ["seed=0"])])
+    with pytest.raises(ValueError, match="holds a sweep of train_single_agent, but this one is of bandit"):
         sweep.run(other, swept[0], Here())
 
 
@@ -217,7 +215,6 @@ def test_a_folder_that_cannot_be(tmp_path):
 @pytest.mark.thorough
 def test_every_script_can_be_swept(tmp_path):
     for script, texts in {
-        "train_matrix_game": ["episodes=40", "batch_size=2", "seed=0"],
         "bandit": ["horizon=20", "runs=10", "problem=bernoulli", "seed=0"],
         "train_game": ["game=kuhn_poker", "episodes=64", "batch_size=32", "seed=0"],
     }.items():
@@ -233,8 +230,8 @@ def test_every_script_can_be_swept(tmp_path):
     # What a flag and a column of metrics have in common is the column's.
     counts = [row["episodes"] for row in records.read_csv(tmp_path / "train_game" / "curves.csv")]
     assert counts == ["32", "64"]
-    (row,) = records.read_csv(tmp_path / "train_matrix_game" / "results.csv")
-    assert (row["episodes"], row["final_episodes"]) == ("40", "40")
+    (row,) = records.read_csv(tmp_path / "train_game" / "results.csv")
+    assert (row["episodes"], row["final_episodes"]) == ("64", "64")
 
 
 @pytest.mark.parametrize(

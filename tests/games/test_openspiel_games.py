@@ -143,6 +143,8 @@ def test_openspiel_hears_of_our_games_when_they_are_asked_for():
 import sys
 from pohp_neurd.games import catch, cart_pole
 assert "pyspiel" not in sys.modules, "catch imports OpenSpiel"
+import pyspiel
+assert not any("pohp" in name for name in pyspiel.registered_names()), "catch registers games"
 from pohp_neurd import openspiel
 print(openspiel.load_game("python_pohp_catch(rows=4)"))
 try:

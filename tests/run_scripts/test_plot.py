@@ -12,15 +12,14 @@ from absl.testing import flagsaver
 from pohp_neurd.experiment import (
     game_run,
     game_trainer,
-    matrix_self_play,
-    pictures,
     records,
     single_agent,
     table,
 )
+from pohp_neurd.experiment.figures import request
 
-RESULTS = pathlib.Path(__file__).resolve().parents[2] / "results"
-CURVES = RESULTS / "single_agent"
+STUDIES = pathlib.Path(__file__).resolve().parents[2] / "studies"
+CURVES = STUDIES / "single_agent"
 
 
 def call(script, *arguments):
@@ -70,17 +69,17 @@ def test_the_recorded_runs_are_drawn(script, tmp_path):
     named = [f"--input=SPG={CURVES / 'catch_paper_spg.csv'}", f"--input=NeuRD={learner}@exploration=0"]
     call(script, "--kind=learning_curves", *named, f"--output={tmp_path / 'curves.svg'}")
     assert "<!-- NeuRD -->" in (tmp_path / "curves.svg").read_text("utf-8")
-    given = [f"--input={RESULTS / 'self_play' / 'leduc_tabular.csv'}", f"--output={tmp_path / 'game.png'}"]
+    given = [f"--input={STUDIES / 'self_play' / 'leduc_tabular.csv'}", f"--output={tmp_path / 'game.png'}"]
     call(script, "--kind=nash_conv", *given)
     assert (tmp_path / "game.png").stat().st_size > 10_000
 
 
 def test_of_whole_curves_the_last_rows_are_final_figures():
-    rows = pictures.read(str(CURVES / "catch_paper_neurd_cix.csv"))
-    final = pictures.last(rows)
+    rows = request.read(str(CURVES / "catch_paper_neurd_cix.csv"))
+    final = request.last(rows)
     assert len(final) == 3 * 4
     assert {row["steps"] for row in final} == {300_000}
-    assert pictures.last(final) == final
+    assert request.last(final) == final
     mean = np.mean([row["total_reward"] for row in final if row["exploration"] == 1])
     assert round(mean) == -15_036  # docs/catch_and_cart_pole.md
 
@@ -88,29 +87,28 @@ def test_of_whole_curves_the_last_rows_are_final_figures():
 def test_the_last_row_of_a_run_must_be_known():
     run = {"exploration": 0.1, "seed": 3}
     curve = [{**run, "steps": 0, "updates": moment, "nash_conv": 1 / moment} for moment in (2, 3, 1)]
-    assert pictures.last(curve) == [curve[1]]  # expected updates take no steps
+    assert request.last(curve) == [curve[1]]  # expected updates take no steps
     with pytest.raises(
         ValueError, match=r"^steps must be a finite number .* exploration=0.1, seed=3, updates=3"
     ):
-        pictures.last([curve[0], {**curve[1], "steps": ""}])
+        request.last([curve[0], {**curve[1], "steps": ""}])
     with pytest.raises(ValueError, match=r"2 rows with exploration=0.1, seed=3, steps=0, updates=3, but one"):
-        pictures.last([*curve, {**curve[1], "nash_conv": 9}])
+        request.last([*curve, {**curve[1], "nash_conv": 9}])
     with pytest.raises(ValueError, match=r"2 rows with exploration=0.1, seed=3, .* differ in nash_conv"):
-        pictures.last([{**run, "nash_conv": 1}, {**run, "nash_conv": 2}])
+        request.last([{**run, "nash_conv": 1}, {**run, "nash_conv": 2}])
     final = {**run, "steps": ""}
-    assert pictures.last([final]) == [final]
+    assert request.last([final]) == [final]
 
 
 def test_what_is_no_setting_in_a_table_of_curves():
-    """`pictures` names the columns by itself, so that a picture is drawn without loading JAX."""
+    """`request` names the columns by itself, so that a picture is drawn without loading JAX."""
     written = {
         *single_agent.COLUMNS,
         *game_run.COLUMNS,
         *game_trainer.AGAINST_UNIFORM,
         *game_trainer.ALONE,
-        *matrix_self_play.COLUMNS,
     }
-    assert written - {"learning_rate", "exploration", "seed"} == pictures.FIGURES
+    assert written - {"learning_rate", "exploration", "seed"} == request.FIGURES
 
 
 def test_inputs_have_names_and_conditions(tmp_path):
@@ -118,10 +116,10 @@ def test_inputs_have_names_and_conditions(tmp_path):
     folder.mkdir()
     file = folder / "x.csv"
     file.write_text("a,b\n1,2\n3,4\n")
-    assert pictures.read(str(file)) == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
-    assert pictures.read(f"η=0={file}@a=3,b=4") == [{"a": 3, "b": 4, "input": "η=0"}]
-    assert pictures.read(f"{file}@a=1") == [{"a": 1, "b": 2}]
-    assert table.read(file) == pictures.read(str(file))
+    assert request.read(str(file)) == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+    assert request.read(f"η=0={file}@a=3,b=4") == [{"a": 3, "b": 4, "input": "η=0"}]
+    assert request.read(f"{file}@a=1") == [{"a": 1, "b": 2}]
+    assert table.read(file) == request.read(str(file))
 
 
 @pytest.mark.parametrize(
@@ -176,5 +174,5 @@ def test_wrong_arguments_get_one_sentence(script, sweep, tmp_path, capsys, argum
 def test_help_has_examples_and_every_flag(script):
     path = pathlib.Path(script.__file__)
     told = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True, check=True).stdout
-    assert all(f"--kind={kind}" in told for kind in pictures.KINDS)
+    assert all(f"--kind={kind}" in told for kind in request.KINDS)
     assert all(f"  --{name} " in told for names in script.TOPICS.values() for name in names)

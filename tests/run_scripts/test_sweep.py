@@ -32,7 +32,7 @@ def call(script, tmp_path, monkeypatch):
     return run
 
 
-GRID = {"script": "train_matrix_game", "sweep": ["episodes=40", "batch_size=2", "seed=0,1"]}
+GRID = {"script": "bandit", "sweep": ["horizon=20", "runs=10", "seed=0,1"]}
 
 
 @pytest.mark.thorough
@@ -50,7 +50,7 @@ def test_a_failure_is_told_of_and_is_the_exit_code(call, capsys, monkeypatch):
     def broken(config, path):
         raise OSError(5, "Input/output error", str(path))
 
-    monkeypatch.setitem(jobs.JOBS, "train_matrix_game", jobs.JOBS["train_matrix_game"]._replace(run=broken))
+    monkeypatch.setitem(jobs.JOBS, "bandit", jobs.JOBS["bandit"]._replace(run=broken))
     assert call(**GRID) == 1
     told = capsys.readouterr()
     assert json.loads(told.out)["failed"] == 2
