@@ -36,8 +36,7 @@ from pohp_neurd.experiment import game_config, game_run, grid, memory, records, 
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import host
 from pohp_neurd.openspiel import terminal
-from pohp_neurd.openspiel.live import match as matches
-from pohp_neurd.openspiel.live import train as live
+from pohp_neurd.openspiel.live import match, train
 
 SCRIPTS = sorted(
     path.stem
@@ -455,9 +454,9 @@ FUNCTIONS = {
     "bot, policy": lambda: openspiel.bot(7, 0),
     "bot, folder": lambda: openspiel.bot("/nowhere", 0),
     "bot, seat": lambda: openspiel.bot(pyspiel.UniformRandomPolicy(pyspiel.load_game("kuhn_poker")), -1),
-    "matches.play": lambda: matches.play("kuhn_poker", [None], 100, seed=0),
+    "match.play": lambda: match.play("kuhn_poker", [None], 100, seed=0),
     "terminal.play": lambda: terminal.play("kuhn_poker", None, 2),
-    "live.Config": lambda: live.Config(batch_episodes=0),
+    "train.trainer": lambda: train.trainer(None, None, None, batch_episodes=0),
     "bandit.reduction, estimator": lambda: bandit.reduction(bandit.learners.regret_matching(), "icx"),
     "bandit.reduction, schedule": lambda: bandit.reduction(bandit.learners.regret_matching(), "cix", 2.0),
     "bandit.learners.hedge": lambda: bandit.learners.hedge(-1.0),

@@ -1,6 +1,5 @@
 """An OpenSpiel game as a graph: histories that agree in all that the future depends on are one node."""
 
-import array
 import re
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
@@ -8,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 import tqdm
-from open_spiel.python import observation as observations
 
 from pohp_neurd import agent_state
 from pohp_neurd.finite import graph
+from pohp_neurd.openspiel import features
 
 MAX_NODES = 5_000_000
 _CONTINUATIONS = 2_000  # pairs of merged histories that are played on side by side
@@ -233,26 +232,13 @@ def _gained(child: Any, before: list[float] | None) -> list[float]:
 
 def _eye(game: Any, view: str) -> Callable[[Any, int], bytes]:
     """What a player sees of a state, as the bytes of a float32 tensor."""
+    observer = features.observer(game, view, everyone=True)
 
     def look(state: Any, player: int) -> bytes:
-        return array.array("f", getattr(state, view)(player)).tobytes()
-
-    if view != "observation_tensor":
-        return look
-    # OpenSpiel's observers write the same tensor without a Python list; nothing promises that it is the same.
-    observer = observations.make_observation(game)
-    tensor = observer.tensor
-
-    def glance(state: Any, player: int) -> bytes:
         observer.set_from(state, player)
-        return tensor.tobytes()
+        return observer.tensor.tobytes()
 
-    state, rng = game.new_initial_state(), np.random.default_rng(0)
-    while not state.is_terminal():
-        if any(look(state, player) != glance(state, player) for player in range(game.num_players())):
-            return look
-        state.apply_action(int(rng.choice(state.legal_actions())))
-    return glance
+    return look
 
 
 def _continue_side_by_side(merges: list[Any], eye: Any, world: World, rng: np.random.Generator) -> None:

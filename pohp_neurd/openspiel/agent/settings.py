@@ -14,7 +14,7 @@ import numpy as np
 import optax
 
 from pohp_neurd import checks, learners, policy, regularisation, types
-from pohp_neurd.openspiel.agent import acting as host_model
+from pohp_neurd.openspiel.agent import acting
 
 _SUITED = {
     ("table", "sgd"): (1.0, 0.5),
@@ -134,7 +134,7 @@ def settings(given: Mapping[str, Any]) -> Settings:
 class Program(NamedTuple):
     """The functions of an agent; agents of the same settings share one, and compile it once."""
 
-    host: host_model.HostModel
+    host: acting.HostModel
     init: Any
     """Parameters -> learners.State."""
     update: Any
@@ -157,7 +157,7 @@ def _shared_program(settings: Settings) -> Program:
 
 
 def _program(settings: Settings) -> Program:
-    host = host_model.build(
+    host = acting.build(
         settings.network,
         settings.info_state_size,
         settings.num_actions,
