@@ -93,17 +93,24 @@ def chosen(game: Any, memory: Any, world: Any) -> tuple[Memory, str, World]:
     return memory, view, world if callable(world) else worlds[world]
 
 
-class _Level:
+class _Node(NamedTuple):
+    """The first history of a node."""
+
+    state: Any
+    player: int
+    actions: Any
+    """Legal actions, or chance outcomes with their probabilities."""
+    views: tuple[bytes, ...]
+    """What every agent sees."""
+    kept: tuple[Any, ...]
+    """What every agent carries from its last turn."""
+
+
+class _Level(NamedTuple):
     """The nodes of one number of moves."""
 
-    def __init__(self) -> None:
-        self.states: list[Any] = []
-        self.kept: list[tuple[Any, ...]] = []
-        self.actions: list[Any] = []
-        """Legal actions, or chance outcomes with their probabilities."""
-        self.player: list[int] = []
-        self.views: list[tuple[bytes, ...]] = []
-        self.places: dict[Hashable, int] = {}
+    nodes: list[_Node]
+    places: dict[Hashable, int]
 
 
 class Origin(NamedTuple):
@@ -143,25 +150,23 @@ def build(
     num_agents = game.num_players()
     rewarded = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     rows = graph.Rows(num_agents)
-    merges: list[tuple[Any, Any, tuple[Hashable, ...]]] = []
+    merges: list[tuple[Any, Any]] = []
     rng = np.random.default_rng(0)
     num_merges = 0
-    level = _Level()
+    level = _Level([], {})
     _enter(level, game.new_initial_state(), (None,) * num_agents, eye, world, rewarded)
     total = 0
     with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
-        while level.states:
-            following = _Level()
+        while level.nodes:
+            following = _Level([], {})
             rows.begin_level()
-            for place, state in enumerate(level.states):
+            for place, (state, player, pairs, views, kept) in enumerate(level.nodes):
                 if place % _REFRESH == 0:
                     progress.update(total + place - progress.n)
-                player, kept = level.player[place], level.kept[place]
                 before = state.returns() if rewarded else None
                 row_state, sight = -1, -1
-                pairs = level.actions[place]
                 if player >= 0:
-                    seen, actions = level.views[place][player], tuple(level.actions[place])
+                    seen, actions = views[player], tuple(pairs)
                     mine = kept[player]
                     agent_state = memory.begin(seen) if mine is None else memory.resume(mine[0], seen)
                     known = (agent_state, actions) if memory.sees_actions else agent_state
@@ -185,12 +190,12 @@ def build(
                         num_merges += 1
                         # A sample of all merges, of fixed size.
                         if len(merges) < _CONTINUATIONS:
-                            merges.append((following.states[found], child, remembered))
+                            merges.append((following.nodes[found].state, child))
                         elif (slot := int(rng.integers(num_merges))) < _CONTINUATIONS:
-                            merges[slot] = following.states[found], child, remembered
+                            merges[slot] = following.nodes[found].state, child
                     rows.edge(action, found, probability, _gained(child, before) if rewarded else None)
-            total += len(level.states)
-            if total + len(following.states) > max_nodes:
+            total += len(level.nodes)
+            if total + len(following.nodes) > max_nodes:
                 raise ValueError(
                     f"{game.get_type().short_name} has more than {max_nodes:,} nodes with these agent "
                     "states: raise max_nodes, let agents remember less, or play it live instead."
@@ -211,17 +216,14 @@ def _enter(
     views = tuple([eye(state, agent) for agent in range(len(kept))])
     # With what was earned so far, so that returns are sums of what stands at nodes, as in a tree.
     key = (player, world(state), views, kept, tuple(state.returns()) if rewarded else None)
-    place = level.places.setdefault(key, len(level.states))
+    place = level.places.setdefault(key, len(level.nodes))
     actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
-    if place < len(level.states):
-        if actions != level.actions[place]:
-            raise _wrong(level.states[place], state, "what can happen next", level.actions[place], actions)
+    if place < len(level.nodes):
+        known = level.nodes[place]
+        if actions != known.actions:
+            raise _wrong(known.state, state, "what can happen next", known.actions, actions)
         return place, False
-    level.states.append(state)
-    level.kept.append(kept)
-    level.actions.append(actions)
-    level.player.append(player)
-    level.views.append(views)
+    level.nodes.append(_Node(state, player, actions, views, kept))
     return place, True
 
 
@@ -243,7 +245,7 @@ def _eye(game: Any, view: str) -> Callable[[Any, int], bytes]:
 
 def _continue_side_by_side(merges: list[Any], eye: Any, world: World, rng: np.random.Generator) -> None:
     """Plays merged histories to their ends with the same random moves: all must go alike."""
-    for one, other, _ in merges:
+    for one, other in merges:
         first, second = one.clone(), other.clone()
         num_players = first.num_players()
         start = np.array(first.returns()), np.array(second.returns())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pohp_neurd.openspiel.agent import buffer
+from pohp_neurd.openspiel.agent import buffer, learning
 
 
 def choice(followed):
@@ -31,14 +31,14 @@ def batch(returns, known, *, max_return=None, uses_value=True):
     """Choices with these returns, of which the critic said 0.5, as the learner gets them."""
     choices = [buffer.Choice(0, [0, 1], 0, 0.5, 0.5, return_=one) for one in returns]
     arrays = buffer.to_arrays(choices, 2, np.zeros((), np.int32))
-    return buffer.decisions(arrays, known, max_return=max_return, uses_value=uses_value, capacity=8)
+    return learning.decisions(arrays, known, max_return=max_return, uses_value=uses_value, capacity=8)
 
 
 def known(returns, so_far=None, *, centre=None, scale=None):
     """What is known of returns after a batch; the first one, if nothing is known so far."""
     first = so_far is None
-    return buffer.known_returns(
-        np.array(returns), so_far or buffer.Returns(), first=first, centre=centre, scale=scale
+    return learning.known_returns(
+        np.array(returns), so_far or learning.Returns(), first=first, centre=centre, scale=scale
     )
 
 

@@ -4,7 +4,6 @@ The agent learns from whole episodes: every `batch_size` of them it makes one up
 not matter: only at its turns, at every time step, in a vector of environments, alone or for all seats.
 """
 
-import dataclasses
 import math
 import operator
 import pathlib
@@ -19,7 +18,7 @@ from open_spiel.python import rl_agent
 
 from pohp_neurd import checkpoint, files, learners, types
 from pohp_neurd.openspiel import uniforms
-from pohp_neurd.openspiel.agent import acting, buffer, settings
+from pohp_neurd.openspiel.agent import acting, buffer, learning, settings
 
 
 class NeuRDCIX(rl_agent.AbstractAgent):
@@ -102,24 +101,18 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         if player_id is not None and operator.index(player_id) < 0:
             raise ValueError(f"player_id must be at least 0, or None for all seats, but is {player_id}.")
         others = ("player_id", "greedy", "seed")
-        self._settings = settings.settings({name: given[name] for name in given if name not in others})
+        told = settings.settings({name: given[name] for name in given if name not in others})
         begun = settings.whole("seed", seed, least=0)
         if begun >= uniforms.SEEDS:
             raise ValueError(f"seed must be below 2**128, but is {begun}.")
 
         self.player_id = None if player_id is None else operator.index(player_id)
         self._greedy = greedy
-        self._program = settings.program(self._settings)
-        host = self._program.host
-        self._adopt(self._program.init(host.model.init(key=_key(begun, self.player_id))))
-        rows = self._settings.max_states if host.is_table else None
-        self._inputs = acting.Inputs(self._settings.info_state_size, rows, input_scale)
-        self._experience = buffer.Experience(self._settings.num_actions, self._inputs.like)
-        self._returns = buffer.Returns(centre=return_centre or 0.0, scale=return_scale or 1.0)
+        self._learning = learning.Learning(told, _key(begun, self.player_id))
+        rows = told.max_states if self._learning.program.host.is_table else None
+        self._inputs = acting.Inputs(told.info_state_size, rows, input_scale)
+        self._experience = buffer.Experience(told.num_actions, self._inputs.like)
         self._copies = 0
-        self._loss: float | None = None
-        self._info: learners.Info | None = None
-        self._capacity = _power_of_two(4 * self._settings.batch_size)
         self._random = uniforms.Uniforms(begun, uniforms.Role.ACTING, self.player_id)
         # Evaluations draw from a stream of their own, so that they leave no trace.
         self._evaluation = uniforms.generator(begun, uniforms.Role.EVALUATING, self.player_id)
@@ -138,21 +131,26 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         """`step` at the seat `player`; None for whoever is to move."""
         several = isinstance(time_step, list)
         time_steps = time_step if several else [time_step]
+        nothing = np.zeros(self._learning.told.num_actions)
         outputs: list[Any] = []
         acting_at = []
         for environment, shown in enumerate(time_steps):
             answers = {}
             if not is_evaluation:
-                self._look_around(shown)
+                if self._learning.told.players is None:
+                    self._learning.meet(len(shown.observations["info_state"]))
                 answers = self._experience.see(environment, shown, self.player_id)
                 self._learn_if_due()
             seat = _turn(shown, player)
             if seat is None:
-                outputs.append(rl_agent.StepOutput(None, np.zeros(self._settings.num_actions)))
+                outputs.append(rl_agent.StepOutput(None, nothing.copy()))
             elif seat in answers:
                 outputs.append(answers[seat])
             elif not len(shown.observations["legal_actions"][seat]):
-                outputs.append(self._nothing_legal(shown, seat))
+                if not shown.is_simultaneous_move():
+                    raise ValueError(f"it is the turn of player {seat}, but there is no legal action.")
+                # Where others move at the same time, a player may have nothing to do; as OpenSpiel says it.
+                outputs.append(rl_agent.StepOutput(pyspiel.INVALID_ACTION, nothing.copy()))
             else:
                 info_state = shown.observations["info_state"][seat]
                 state = self._inputs.read(info_state, seat, learns=not is_evaluation)
@@ -162,15 +160,6 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             self._act(time_steps, acting_at, outputs, is_evaluation)
         return outputs if several else outputs[0]
 
-    def _look_around(self, time_step: Any) -> None:
-        """Learns from the first time step whether the agent is alone."""
-        if self._settings.players is None:
-            self._seat_at(len(time_step.observations["info_state"]))
-
-    def _seat_at(self, players: int | None) -> None:
-        self._settings = dataclasses.replace(self._settings, players=players)
-        self._program = settings.program(self._settings)
-
     def _act(
         self,
         time_steps: list[Any],
@@ -179,9 +168,10 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         is_evaluation: bool,
     ) -> None:
         """Fills in the outputs of the environments and seats in `acting_at`, from one pass over the model."""
-        count, num_actions = len(acting_at), self._settings.num_actions
+        count, num_actions = len(acting_at), self._learning.told.num_actions
         states = acting_at[0][2] if count == 1 else np.array([state for *_, state in acting_at])
-        logits, values = self._program.host.forward(self._host, self._inputs.scaled(states))
+        logits, values = self._learning.forward(self._inputs.scaled(states))
+        scale = self._learning.returns.scale
         said = [0.0] * count if values is None else values.reshape(-1).tolist()
         for row, value, place in zip(logits.reshape(count, -1), said, acting_at, strict=True):
             environment, seat, state = place
@@ -196,28 +186,22 @@ class NeuRDCIX(rl_agent.AbstractAgent):
                 probabilities = np.eye(num_actions)[action]
             outputs[environment] = output = rl_agent.StepOutput(action, probabilities)
             if not is_evaluation:
-                choice = buffer.Choice(state, legal, action, probability, self._returns.scale * value)
+                choice = buffer.Choice(state, legal, action, probability, scale * value)
                 self._experience.chose(environment, time_step, seat, choice, output)
-
-    def _nothing_legal(self, time_step: Any, seat: int) -> rl_agent.StepOutput:
-        # Where others move at the same time, a player may have nothing to do; OpenSpiel says it like this.
-        if time_step.is_simultaneous_move():
-            return rl_agent.StepOutput(pyspiel.INVALID_ACTION, np.zeros(self._settings.num_actions))
-        raise ValueError(f"it is the turn of player {seat}, but there is no legal action.")
 
     def probabilities(self, info_states: Any, legal: Any) -> np.ndarray:
         """The policy at many information states at once, float64 [S, A]; `legal` is a mask of that shape."""
-        logits, _ = self._program.host.forward(self._host, self._inputs.many(info_states))
+        logits, _ = self._learning.forward(self._inputs.many(info_states))
         return acting.probabilities(logits, np.asarray(legal, bool))
 
     @property
     def info_state_size(self) -> int:
         """How many numbers an information state has."""
-        return self._settings.info_state_size
+        return self._learning.told.info_state_size
 
     def met(self, info_states: Any) -> np.ndarray:
         """Which information states the model has an answer of its own for, bool [S]: a network for all."""
-        if not self._program.host.is_table:
+        if not self._learning.program.host.is_table:
             return np.ones(len(info_states), bool)
         return self._inputs.many(info_states) >= 0
 
@@ -244,58 +228,30 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         """
         del time_step
         batch = self._experience.take_batch()
-        if not batch:
-            return
-        told, arrays = self._settings, self._experience.arrays(batch)
-        known = buffer.known_returns(
-            arrays["return_"],
-            self._returns,
-            first=int(self._state.updates) == 0,
-            centre=told.return_centre,
-            scale=told.return_scale,
-        )
-        capacity = max(self._capacity, _power_of_two(len(batch)))
-        decisions, loss = buffer.decisions(
-            {**arrays, "agent_state": self._inputs.scaled(arrays["agent_state"])},
-            known,
-            max_return=told.max_return,
-            uses_value=self._program.uses_value,
-            capacity=capacity,
-        )
-        state, info, finite = self._program.update(self._state, decisions)
-        if not finite:
-            raise FloatingPointError(
-                f"learning diverged: weights or the optimizer's sums are not finite after update "
-                f"{int(self._state.updates) + 1}, which is not made; try a smaller pi_learning_rate "
-                f"(it is {settings.shown(told.pi_learning_rate)}), a smaller critic_learning_rate "
-                f"(it is {told.critic_learning_rate:g}) or a max_global_gradient_norm."
-            )
-        self._adopt(state)
-        self._info, self._loss, self._returns, self._capacity = info, loss, known, capacity
+        if batch:
+            arrays = self._experience.arrays(batch)
+            scaled = self._inputs.scaled(arrays["agent_state"])
+            self._learning.update({**arrays, "agent_state": scaled})
 
     def anneal_learning_rate(self, update: int, num_total_updates: int) -> None:
         """Later updates make steps of 1 − update / num_total_updates times the usual length, as in PPO."""
         if not 0 <= update <= num_total_updates or num_total_updates == 0:
             raise ValueError(f"update must lie between 0 and num_total_updates, but is {update}.")
-        self._adopt(settings.annealed(self._state, 1.0 - update / num_total_updates))
+        self._learning.anneal(1.0 - update / num_total_updates)
 
     def _learn_if_due(self) -> None:
-        if self._experience.batch_episodes >= self._settings.batch_size:
+        if self._experience.batch_episodes >= self._learning.told.batch_size:
             self.learn()
-
-    def _adopt(self, state: learners.State) -> None:
-        self._state = state
-        self._host = jax.tree.map(np.asarray, state.parameters)
 
     @property
     def loss(self) -> float | None:
         """½ mean (G − V)² over the last batch; None before the first update."""
-        return self._loss
+        return self._learning.loss
 
     @property
     def info(self) -> learners.Info | None:
         """The learner's diagnostics of the last update."""
-        return self._info
+        return self._learning.info
 
     @property
     def step_counter(self) -> int:
@@ -315,7 +271,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
 
     def get_weights(self) -> list[np.ndarray]:
         """The parameters, as copies."""
-        return [np.array(leaf) for leaf in jax.tree.leaves(self._host)]
+        return [np.array(leaf) for leaf in jax.tree.leaves(self._learning.parameters)]
 
     def copy_with_noise(self, sigma: float = 0.0) -> "NeuRDCIX":
         """A fresh agent with these parameters, each with Gaussian noise of deviation `sigma`.
@@ -333,8 +289,9 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             return jnp.asarray(leaf + np.asarray(sigma * random.standard_normal(leaf.shape), leaf.dtype))
 
         copied._inputs.rows, copied._inputs.scale = dict(self._inputs.rows), self._inputs.scale
-        copied._returns = self._returns
-        copied._adopt(self._program.init(jax.tree.map(noisy, self._host)))
+        mine, theirs = self._learning, copied._learning
+        theirs.returns = mine.returns
+        theirs.adopt(mine.program.init(jax.tree.map(noisy, mine.parameters)))
         return copied
 
     # Pickles hold what a checkpoint holds, and the settings.
@@ -378,47 +335,44 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         return pathlib.Path(checkpoint_dir) / f"neurd_cix_{seat}"
 
     def _snapshot(self) -> dict[str, Any]:
-        rows = np.frombuffer(b"".join(self._inputs.rows), np.float32)
-        counters = [self._random.count, self._copies, self._capacity, self._settings.players or 0]
+        learnt, rows = self._learning, np.frombuffer(b"".join(self._inputs.rows), np.float32)
+        counters = [self._random.count, self._copies, learnt.capacity, learnt.told.players or 0]
         return {
-            "learner": self._state,
+            "learner": learnt.state,
             "experience": self._experience.snapshot(),
-            "rows": rows.reshape(-1, self._settings.info_state_size),
+            "rows": rows.reshape(-1, self.info_state_size),
             "seed": uniforms.to_words(self._random.seed),
             "counters": np.array(counters, np.int64),
-            "largest": np.array([*self._returns, self._inputs.scale]),
-            "loss": np.array(math.nan if self._loss is None else self._loss),
+            "largest": np.array([*learnt.returns, self._inputs.scale]),
+            "loss": np.array(math.nan if learnt.loss is None else learnt.loss),
         }
 
     def _snapshot_like(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
         """A snapshot of the sizes that a saved one has, where these depend on what was going on."""
 
-        def length(name: str) -> int:
-            return (*shapes.get(name, ()), 0)[0]
+        def like(path: Any, leaf: Any) -> Any:
+            name = jax.tree_util.keystr(path)
+            if not name.startswith(("['experience']", "['rows']")) or name.endswith("['counters']"):
+                return leaf
+            return np.zeros((*shapes.get(name, ())[:1], *leaf.shape[1:]), leaf.dtype)
 
-        names = ("['batch']['action']", "['open']['action']", "['posted']")
-        return {
-            **self._snapshot(),
-            "experience": self._experience.snapshot_like(
-                *(length(f"['experience']{name}") for name in names)
-            ),
-            "rows": np.zeros((length("['rows']"), self._settings.info_state_size), np.float32),
-        }
+        return jax.tree_util.tree_map_with_path(like, self._snapshot())
 
     def _take(self, saved: Mapping[str, Any]) -> None:
-        self._adopt(jax.tree.map(jnp.asarray, saved["learner"]))
+        learnt = self._learning
+        learnt.adopt(jax.tree.map(jnp.asarray, saved["learner"]))
         self._experience.restore(saved["experience"])
         self._inputs.rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
-        count, self._copies, self._capacity, players = saved["counters"].tolist()
-        self._seat_at(players or None)
+        count, self._copies, learnt.capacity, players = saved["counters"].tolist()
+        learnt.meet(players or None)
         seed = uniforms.from_words(saved["seed"])
         self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, self.player_id, count)
         # How many evaluations there were is not kept. By the count, what is drawn now repeats none of them.
         self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, self.player_id, count)
         *returns, self._inputs.scale = saved["largest"].tolist()
-        self._returns = buffer.Returns(*returns)
+        learnt.returns = learning.Returns(*returns)
         loss = float(saved["loss"])
-        self._loss = None if math.isnan(loss) else loss
+        learnt.loss = None if math.isnan(loss) else loss
 
 
 class Seat(rl_agent.AbstractAgent):
@@ -462,7 +416,3 @@ def _turn(time_step: Any, player: int | None) -> int | None:
     if player is None:
         return current if current >= 0 else None
     return player if player == current else None
-
-
-def _power_of_two(count: int) -> int:
-    return 1 << max(0, count - 1).bit_length()

@@ -8,12 +8,10 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyspiel
-
-from pohp_neurd import learners
 
 _LONG, _ENDLESS = 128, 8192
 """From so many choices without an end on it is asked whether there was one; from so many it is not asked."""
@@ -213,17 +211,6 @@ class Experience:
             "counters": np.array([getattr(self, name) for name in _COUNTERS], np.int64),
         }
 
-    def snapshot_like(self, batch: int, running: int, posted: int) -> dict[str, Any]:
-        """A snapshot of other sizes: so many choices in the batch and under way, so many posted rewards."""
-        blank = Choice(np.zeros_like(self._like), [0], 0, 0.0, 0.0)
-        return {
-            **self.snapshot(),
-            "batch": self.arrays([blank] * batch),
-            "open": self.arrays([blank] * running),
-            "open_at": np.zeros((running, 2), np.int64),
-            "posted": np.zeros(posted, np.int64),
-        }
-
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Takes on a snapshot."""
         self.batch = list(from_arrays(snapshot["batch"]))
@@ -234,77 +221,6 @@ class Experience:
         self._posted = set(snapshot["posted"].tolist())
         for name, value in zip(_COUNTERS, snapshot["counters"].tolist(), strict=True):
             setattr(self, name, value)
-
-
-class Returns(NamedTuple):
-    """What is known of returns, from those that were seen or from what the agent was told."""
-
-    largest: float = -math.inf
-    centre: float = 0.0
-    """The critic tells how far returns are from here."""
-    scale: float = 1.0
-    """Returns are divided by this."""
-
-
-def known_returns(
-    returns: np.ndarray, so_far: Returns, *, first: bool, centre: float | None, scale: float | None
-) -> Returns:
-    """What is known after a batch of `returns`, the `first` or a later one; `centre` and `scale` if told."""
-    if not np.isfinite(returns).all():
-        raise ValueError("a return is not a finite number: rewards and discounts must be finite.")
-    if scale is None:
-        scale = max(0.0 if first else so_far.scale, float(np.abs(returns).max())) or 1.0
-    if centre is None:
-        # A critic that began below all returns would make every choice look good, and CIX would then hold on
-        # to whatever comes first.
-        centre = float(returns.mean()) if first else so_far.centre
-    return Returns(max(so_far.largest, float(returns.max())), centre, scale)
-
-
-def decisions(
-    arrays: Mapping[str, np.ndarray],
-    known: Returns,
-    *,
-    max_return: float | None,
-    uses_value: bool,
-    capacity: int,
-) -> tuple[learners.Decision, float]:
-    """A batch for the learner, and its loss ½ mean (G − V)².
-
-    Args:
-      arrays: as `to_arrays` makes them, with agent states as the model takes them.
-      known: of returns, this batch's included.
-      max_return: returns are shifted by this so that none is positive; by the largest known where it is None.
-      uses_value: whether the critic's value is the baseline.
-      capacity: length to which the batch is padded, so that one compiled update serves all.
-
-    Returns:
-      The decisions, padded, and the loss.
-    """
-    returns, count = arrays["return_"], len(arrays["return_"])
-    shift = known.largest if max_return is None else max_return
-    if known.largest > shift + 1e-6 * max(1.0, abs(shift)):
-        raise ValueError(f"max_return is {shift:g}, but there was a return of {known.largest:g}.")
-    values = arrays["value"] + known.centre if uses_value else np.full(count, shift)
-    loss = float(0.5 * np.mean((returns - values) ** 2))
-
-    def padded(array: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
-        whole = np.zeros((capacity, *array.shape[1:]), dtype)
-        whole[:count] = array
-        return whole
-
-    batch = learners.Decision(
-        agent_state=padded(arrays["agent_state"], arrays["agent_state"].dtype),
-        legal=padded(arrays["legal"], bool),
-        action=padded(arrays["action"], np.int32),
-        probability=padded(arrays["probability"]),
-        return_=padded((returns - shift) / known.scale),
-        baseline=padded((values - shift) / known.scale),
-        # A mean over decisions, so that the step does not grow with the length of episodes.
-        weight=padded(np.full(count, 1.0 / count)),
-        target=padded((returns - known.centre) / known.scale),
-    )
-    return batch, loss
 
 
 def to_arrays(choices: Sequence[Choice], num_actions: int, like: np.ndarray) -> dict[str, np.ndarray]:

@@ -78,7 +78,6 @@ def best_response_bound(
     slots: int = 256,
     seed: int = 0,
     responder: Callable[..., tuple[train.Trainer, train.State]] = train.responder,
-    progress: Callable[[int, int, train.Report], None] | None = None,
 ) -> BestResponseBound:
     """A lower bound on the NashConv of `frozen`, from learners trained to respond to it, a seat at a time.
 
@@ -94,7 +93,6 @@ def best_response_bound(
       slots: episodes side by side in an evaluation.
       seed: of training and evaluation.
       responder: (world, frozen, seat, seed=) -> a trainer and its first state.
-      progress: called with seat, updates done and report after every tenth of a seat's training.
     """
     world = games.live_game(game)
     if num_updates < 1 or num_episodes < 2:
@@ -106,7 +104,8 @@ def best_response_bound(
     own = _returns(world, [frozen], everywhere, slots, seed, 0)
     gains, squares = [], _squared_error(own.sum(axis=1))
     for seat in range(world.num_seats):
-        learnt = _trained(responder(world, frozen, seat, seed=seed), num_updates, progress)
+        trainer, begun = responder(world, frozen, seat, seed=seed)
+        learnt = train.network(trainer, train.advance(trainer, begun, num_updates)[0])
         seating = everywhere.copy()
         seating[:, seat] = 1
         theirs = _returns(world, [frozen, learnt], seating, slots, seed, 1 + seat)[:, seat]
@@ -116,22 +115,6 @@ def best_response_bound(
         squares += squared
     total = sum(gain.mean for gain in gains)
     return BestResponseBound(_estimate(total, squares, (1 + world.num_seats) * num_episodes), tuple(gains))
-
-
-def _trained(
-    responder: tuple[train.Trainer, train.State],
-    num_updates: int,
-    progress: Callable[[int, int, train.Report], None] | None,
-) -> playing.Network:
-    trainer, state = responder
-    done = 0
-    while done < num_updates:
-        share = min(-(-num_updates // 10), num_updates - done)
-        state, report = train.advance(trainer, state, share)
-        done += share
-        if progress is not None and trainer.seat is not None:
-            progress(trainer.seat, done, report)
-    return train.network(trainer, state)
 
 
 def _returns(

@@ -40,20 +40,14 @@ class Play(NamedTuple):
     action: Int[np.ndarray, "M"]
     probability: Float[np.ndarray, "M"]
     """π(A) at the time of acting."""
-    reward: Float[np.ndarray, "M"]
-    """Earned until the same seat's next decision, or until the end."""
-    continuation: Float[np.ndarray, "M"]
-    """0 at a seat's last decision, 1 before."""
-    seat: Int[np.ndarray, "M"]
-    episode: Int[np.ndarray, "M"]
     value: Float[np.ndarray, "M"]
     """The critic's value when the decision was made; 0 for players without a critic."""
+    seat: Int[np.ndarray, "M"]
+    episode: Int[np.ndarray, "M"]
     return_: Float[np.ndarray, "M"]
     """Monte Carlo return-to-go of the decision's seat, in the game's own units."""
     returns: Float[np.ndarray, "E P"]
     """Of every episode, for every seat."""
-    num_calls: int
-    """Batched network calls that were made."""
 
 
 def play(
@@ -82,48 +76,39 @@ def play(
     returns = np.zeros((num_episodes, world.num_seats))
     waiting = iter(range(num_episodes))
 
-    def begin() -> _Running | None:
-        """The next episode at its first decision; None when all have begun."""
+    def begin() -> tuple[Any, int, int] | None:
+        """The next episode at its first decision (state, seat, number); None when all have begun."""
         for episode in waiting:
             state = world.game.new_initial_state()
             seat = _settle(state, rng)
             if seat >= 0:
-                return _Running(state, seat, episode)
+                return state, seat, episode
             returns[episode] = state.returns()  # over without a decision
         return None
 
     slots = min(slots, num_episodes)
-    running = [episode for episode in (begin() for _ in range(slots)) if episode is not None]
-    states = [episode.state for episode in running]
-    seats = [episode.seat for episode in running]
-    episodes = [episode.episode for episode in running]
+    running = [begun for begun in (begin() for _ in range(slots)) if begun is not None]
+    states = [state for state, _, _ in running]
+    seats = [seat for _, seat, _ in running]
+    episodes = [episode for _, _, episode in running]
     views, owner = games.Views(world, slots), np.zeros(slots, np.int32)
     rewarded = world.game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    moments: list[_Moment] = []
-    num_calls = 0
+    moments: list[tuple[np.ndarray, ...]] = []
+    call = 0
     while states:
         count = len(states)
         views.fill(states, seats)
         seat_of, episode_of = np.array(seats, np.int32), np.array(episodes, np.int32)
         owner[:count] = seating[episode_of, seat_of]
-        actions, probabilities, values = act(states, seats, views.features, views.legal, owner, num_calls)
-        num_calls += 1
+        actions, probabilities, values = act(states, seats, views.features, views.legal, owner, call)
+        call += 1
         if record:
             before = np.zeros(count)
             if rewarded:
                 before[:] = [state.player_return(seat) for state, seat in zip(states, seats, strict=True)]
-            moments.append(
-                _Moment(
-                    views.features[:count].copy(),
-                    views.legal[:count].copy(),
-                    actions[:count],
-                    probabilities[:count],
-                    values[:count],
-                    seat_of,
-                    episode_of,
-                    before,
-                )
-            )
+            seen = views.features[:count].copy(), views.legal[:count].copy()
+            chosen = actions[:count], probabilities[:count], values[:count]
+            moments.append((*seen, *chosen, seat_of, episode_of, before))
         ended = []
         for row, (state, action) in enumerate(zip(states, actions[:count].tolist(), strict=True)):
             state.apply_action(action)
@@ -141,7 +126,7 @@ def play(
                 states[row], seats[row], episodes[row] = following
         for row in reversed(ended):
             del states[row], seats[row], episodes[row]
-    return _gathered(world, moments, returns, num_calls)
+    return _gathered(world, moments, returns)
 
 
 def decisions(
@@ -191,55 +176,20 @@ def padded_size(count: int) -> int:
     return quarter * max(4, -(-count // quarter))
 
 
-class _Running(NamedTuple):
-    """An episode at a decision."""
+def _gathered(world: games.LiveGame, moments: list[tuple[np.ndarray, ...]], returns: np.ndarray) -> Play:
+    """The decisions of all steps in order of trajectories; returns-to-go as differences of returns.
 
-    state: Any
-    seat: int
-    episode: int
-
-
-class _Moment(NamedTuple):
-    """One step of all running episodes."""
-
-    features: np.ndarray
-    legal: np.ndarray
-    action: np.ndarray
-    probability: np.ndarray
-    value: np.ndarray
-    seat: np.ndarray
-    episode: np.ndarray
-    earned: np.ndarray
-    """The deciding seat's return so far."""
-
-
-def _gathered(world: games.LiveGame, moments: list[_Moment], returns: np.ndarray, num_calls: int) -> Play:
-    """The decisions of all steps in order of trajectories, with rewards as differences of returns."""
+    A moment is one step of all running episodes; last in it stands what the deciding seats had earned.
+    """
     reals, wholes = np.zeros(0, np.float32), np.zeros(0, np.int32)
     features, legal = np.zeros((0, world.num_features), np.float32), np.zeros((0, world.num_actions), bool)
-    nothing = _Moment(features, legal, wholes, reals, reals, wholes, wholes, np.zeros(0))
-    all_ = _Moment._make(np.concatenate(column) for column in zip(nothing, *moments, strict=True))
+    nothing = (features, legal, wholes, reals, reals, wholes, wholes, np.zeros(0))
+    columns = [np.concatenate(column) for column in zip(nothing, *moments, strict=True)]
     # Stable: within one seat of one episode, decisions stay in order of time.
-    order = np.lexsort((all_.seat, all_.episode))
-    all_ = _Moment._make(column[order] for column in all_)
-    trajectory_of = all_.episode * world.num_seats + all_.seat
-    last = np.append(trajectory_of[1:] != trajectory_of[:-1], True)[: len(order)]
-    total = returns[all_.episode, all_.seat]
-    after = np.where(last, total, np.roll(all_.earned, -1))
-    return Play(
-        agent_state=all_.features,
-        legal=all_.legal,
-        action=all_.action,
-        probability=all_.probability,
-        reward=after - all_.earned,
-        continuation=(~last).astype(float),
-        seat=all_.seat,
-        episode=all_.episode,
-        value=all_.value,
-        return_=total - all_.earned,
-        returns=returns,
-        num_calls=num_calls,
-    )
+    order = np.lexsort((columns[5], columns[6]))
+    seen, mask, action, probability, value, seat, episode, earned = (column[order] for column in columns)
+    to_go = returns[episode, seat] - earned
+    return Play(seen, mask, action, probability, value, seat, episode, to_go, returns)
 
 
 @functools.partial(jax.jit, static_argnames="applies")

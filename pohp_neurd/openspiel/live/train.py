@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import optax
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from pohp_neurd import checks, learners, policy, regularisation, types
 from pohp_neurd.openspiel.live import game as games
@@ -27,20 +27,6 @@ class State(NamedTuple):
     episodes: Int[np.ndarray, ""]
     decisions: Int[np.ndarray, ""]
     """Decisions that were learnt from."""
-
-
-class Report(NamedTuple):
-    """What a researcher plots: means over the episodes or the decisions of some updates."""
-
-    returns: Float[np.ndarray, "P"]
-    """Of every seat, in the game's own units."""
-    decisions_per_episode: float
-    critic_error: float
-    """Root mean square of return less value."""
-    entropy: float
-    mean_weight: float
-    capped: float
-    """Fraction of decisions at which the cap of CIX was active."""
 
 
 class Trainer(NamedTuple):
@@ -151,23 +137,21 @@ def init(trainer: Trainer, parameters: types.Parameters | None = None) -> State:
     return State(trainer.learner.init(parameters), jax.random.fold_in(key, 1), *counts)
 
 
-def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, Report]:
-    """`num_updates` updates later, each from `batch_episodes` fresh episodes; and what happened.
+def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, learners.Info]:
+    """`num_updates` updates later, each from `batch_episodes` fresh episodes; and the last one's figures.
 
     Raises `checks.Diverged` if the learner's state leaves the finite numbers.
     """
     checks.count("num_updates", num_updates)
-    reports = []
     for _ in range(num_updates):
-        state, report = update(trainer, state)
+        state, info = update(trainer, state)
         if not checks.all_finite(state.learner):
             raise checks.Diverged(
                 "a parameter or the optimizer's state",
                 after=f"update {int(state.learner.updates)}",
                 remedy="learning_rate",
             )
-        reports.append(report)
-    return state, Report(*(np.mean(column, axis=0) for column in zip(*reports, strict=True)))
+    return state, info
 
 
 def network(trainer: Trainer, state: State) -> play.Network:
@@ -175,8 +159,8 @@ def network(trainer: Trainer, state: State) -> play.Network:
     return play.Network(trainer.model, state.learner.parameters)
 
 
-def update(trainer: Trainer, state: State) -> tuple[State, Report]:
-    """One update later, and what happened; whether it has diverged is left to the caller."""
+def update(trainer: Trainer, state: State) -> tuple[State, learners.Info]:
+    """One update later, and its figures; whether it has diverged is left to the caller."""
     world, batch_episodes = trainer.world, trainer.batch_episodes
     seats = np.arange(world.num_seats)
     mine = np.ones(world.num_seats, bool) if trainer.seat is None else seats == trainer.seat
@@ -203,14 +187,5 @@ def update(trainer: Trainer, state: State) -> tuple[State, Report]:
         learner = jax.tree.map(
             lambda new, old: old.at[turn].set(new[turn]) if new.ndim else new, learner, state.learner
         )
-    error = (batch.return_ - batch.baseline)[:count]
-    report = Report(
-        returns=played.returns.mean(axis=0),
-        decisions_per_episode=len(played.seat) / batch_episodes,
-        critic_error=float(np.sqrt(np.mean(error**2))) if count else 0.0,
-        entropy=float(info.entropy),
-        mean_weight=float(info.mean_weight),
-        capped=float(info.capped),
-    )
     episodes = state.episodes + np.int64(batch_episodes)
-    return State(learner, state.key, episodes, state.decisions + np.int64(count)), report
+    return State(learner, state.key, episodes, state.decisions + np.int64(count)), info
