@@ -73,8 +73,7 @@ class MemoryPolicy(RowPolicy):
         self._table = _checked(world, table)
 
     def _row(self, state: Any, player: int) -> np.ndarray | None:
-        # OpenSpiel's observers end the process at a state of another game.
-        row = self._origin.row(state, player) if str(state.get_game()) == str(self.game) else None
+        row = self._origin.row(state, player) if _is_of(state, self.game) else None
         return None if row is None else self._table[row]
 
 
@@ -118,6 +117,8 @@ class LivePolicy(RowPolicy):
         self._world, self._network = world, network
 
     def _row(self, state: Any, player: int) -> np.ndarray | None:
+        if not _is_of(state, self.game):
+            return None
         seen = self._world.features(state, player)
         return _computed(self._network, seen, state.legal_actions(player), self._world.num_actions)
 
@@ -128,6 +129,11 @@ def mover(state: Any, player_id: int | None) -> int:
     if player == pyspiel.PlayerId.SIMULTANEOUS:
         raise ValueError("players move at the same time here: say for which of them, with player_id.")
     return player
+
+
+def _is_of(state: Any, game: Any) -> bool:
+    """Whether a state is one of `game`: OpenSpiel's observers end the process at a state of another."""
+    return str(state.get_game()) == str(game)
 
 
 def _checked(world: trees.Tree | graph.Graph, table: Any) -> Table:

@@ -49,7 +49,7 @@ def test_network_in_one_pass_equals_state_by_state(leduc, network):
     model, parameters = network
     table = openspiel.table_of(leduc, network)
     state = pyspiel.load_game("leduc_poker").new_initial_state().child(0).child(3)
-    row = policies.rows_by_string(leduc)[0, state.information_state_string()]
+    row = leduc.information_state_strings.index(state.information_state_string())
     logits = np.asarray(
         model.apply(parameters, np.array(state.information_state_tensor(), np.float32)).logits
     )
@@ -124,7 +124,9 @@ def test_a_network_computes_only_where_its_inputs_fit(leduc, network):
     found = list(policy.action_probabilities(state).values())
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     with pytest.raises(ValueError, match="does not know the state"):
-        policy.action_probabilities(first_decision(pyspiel.load_game("leduc_poker(suit_isomorphism=true)")))
+        policy.action_probabilities(
+            first_decision(pyspiel.load_game("leduc_poker(suit_isomorphism=true,action_mapping=true)"))
+        )
 
 
 def test_tables_that_are_none(leduc, table):

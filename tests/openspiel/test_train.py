@@ -137,6 +137,8 @@ def test_policy_for_openspiel():
         probabilities = policy.action_probabilities(state, player)
         assert list(probabilities) == state.legal_actions()
         assert sum(probabilities.values()) == pytest.approx(1.0, abs=1e-12)
+    with pytest.raises(ValueError, match="does not know the state"):
+        policy.action_probabilities(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
     tabular = openspiel_policy.tabular_policy_from_callable(trainer.world.game, policy)
     assert tabular.action_probabilities(state) == pytest.approx(probabilities)
 
