@@ -18,17 +18,17 @@ import time  # noqa: E402
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
-from pohp_neurd import neural, policy  # noqa: E402
-from pohp_neurd.openspiel.live import game as live_game  # noqa: E402
-from pohp_neurd.openspiel.live import play as states  # noqa: E402
-from pohp_neurd.openspiel.live import players  # noqa: E402
-from pohp_neurd.openspiel.live import train as live  # noqa: E402
+from pohp_neurd import neural, policy, regularisation  # noqa: E402
+from pohp_neurd.openspiel import uniforms  # noqa: E402
+from pohp_neurd.openspiel.live import game as games  # noqa: E402
+from pohp_neurd.openspiel.live import play, train  # noqa: E402
 
 GAMES = ("liars_dice(numdice=2)", "phantom_ttt")
 BAR = 10
 EPISODES = 2_048
 SINGLE_EPISODES = 128
 REPEATS = 5
+SLOTS, TORSO = 256, (128, 128)
 
 
 def single_state_loop(world, network, key):
@@ -51,8 +51,7 @@ def single_state_loop(world, network, key):
             state, episode = world.game.new_initial_state(), []
             while not state.is_terminal():
                 if state.is_chance_node():
-                    outcomes, chances = zip(*state.chance_outcomes(), strict=True)
-                    state.apply_action(outcomes[players.draw(chances, rng.random())])
+                    state.apply_action(uniforms.pick(state.chance_outcomes(), rng.random()))
                     continue
                 seat = state.current_player()
                 features = world.features(state, seat)
@@ -73,7 +72,7 @@ def batched(world, network, key, slots):
     def call():
         nonlocal calls
         calls += 1
-        return states.play(world, [network], EPISODES, slots=slots, key=jax.random.fold_in(key, calls))
+        return play.play(world, [network], EPISODES, slots=slots, key=jax.random.fold_in(key, calls))
 
     return call
 
@@ -92,10 +91,10 @@ def best_seconds(calls):
 
 
 def compare(name, torso):
-    world = live_game.live_game(name)
-    model = neural.network(world.num_features, world.num_actions, torso=torso, critic=True)
-    network = players.Network(model, model.init(key=jax.random.key(0)))
-    slots = live.Config().slots
+    world = games.live_game(name)
+    model = games.network(world, torso)
+    network = play.Network(model, model.init(key=jax.random.key(0)))
+    slots = SLOTS
     key = jax.random.key(1)
     calls = {
         "batched": batched(world, network, key, slots),
@@ -111,11 +110,15 @@ def compare(name, torso):
 
 
 def training(name):
-    trainer = live.trainer(name, live.Config())
-    state, _ = live.advance(trainer, live.init(trainer), 10)
+    world = games.live_game(name)
+    model = games.network(world, TORSO)
+    magnet = regularisation.Magnet(0.1, 0.01)
+    learner = train.default_learner(model, learning_rate=0.01, magnet=magnet)
+    trainer = train.trainer(world, model, learner, slots=SLOTS)
+    state, _ = train.advance(trainer, train.init(trainer), 10)
     # From the same state again and again: the same episodes, so that nothing new has to be compiled.
-    seconds = best_seconds({"training": lambda: live.advance(trainer, state, 5)})["training"]
-    rate = 5 * trainer.config.batch_episodes / seconds
+    seconds = best_seconds({"training": lambda: train.advance(trainer, state, 5)})["training"]
+    rate = 5 * trainer.batch_episodes / seconds
     print(f"live training, {name}, default settings: {rate:,.0f} episodes/s, updates included")
 
 
@@ -124,7 +127,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
     for name in GAMES:
-        for torso in (live.Config().torso, neural.PAPER_TORSO):
+        for torso in (TORSO, neural.PAPER_TORSO):
             compare(name, torso)
         training(name)
 

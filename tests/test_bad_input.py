@@ -38,8 +38,8 @@ from pohp_neurd.experiment import game_config, game_run, grid, memory, records, 
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import host
 from pohp_neurd.openspiel import terminal
-from pohp_neurd.openspiel.live import match as matches
-from pohp_neurd.openspiel.live import train as live
+from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel.live import match, train
 
 SCRIPTS = sorted(
     path.stem
@@ -435,9 +435,9 @@ FUNCTIONS = {
     "bot, policy": lambda: openspiel.bot(7, 0),
     "bot, folder": lambda: openspiel.bot("/nowhere", 0),
     "bot, seat": lambda: openspiel.bot(pyspiel.UniformRandomPolicy(pyspiel.load_game("kuhn_poker")), -1),
-    "matches.play": lambda: matches.play("kuhn_poker", [None], 100, seed=0),
+    "match.play": lambda: match.play("kuhn_poker", [None], 100, seed=0),
     "terminal.play": lambda: terminal.play("kuhn_poker", None, 2),
-    "live.Config": lambda: live.Config(batch_episodes=0),
+    "train.responder": lambda: train.responder(games.live_game("kuhn_poker"), None, 0, batch_episodes=0),
     "bandit.reduction, estimator": lambda: bandit.reduction(bandit.learners.regret_matching(), "icx"),
     "bandit.reduction, schedule": lambda: bandit.reduction(bandit.learners.regret_matching(), "cix", 2.0),
     "bandit.learners.hedge": lambda: bandit.learners.hedge(-1.0),

@@ -9,7 +9,7 @@ import pytest
 
 from pohp_neurd import draws, policy
 from pohp_neurd.bandit import simulation
-from pohp_neurd.openspiel.live import players
+from pohp_neurd.openspiel import uniforms
 
 RARE = (1e-6, 1e-7, 1e-9, 1e-12)
 
@@ -123,4 +123,4 @@ def test_no_legal_action_gives_the_first():
     ],
 )
 def test_draws_on_the_host(chances, uniform, index):
-    assert players.draw(chances, uniform) == index
+    assert uniforms.pick(list(enumerate(chances)), uniform) == index

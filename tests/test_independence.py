@@ -24,11 +24,9 @@ from pohp_neurd.finite import rollout
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import host, lifetimes
 from pohp_neurd.openspiel import terminal
-from pohp_neurd.openspiel.live import game as live_game
-from pohp_neurd.openspiel.live import match as matches
-from pohp_neurd.openspiel.live import play as states
-from pohp_neurd.openspiel.live import players
-from pohp_neurd.openspiel.live import train as live
+from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel.live import match, train
+from pohp_neurd.openspiel.live import play as live_play
 
 # The checks themselves.
 
@@ -417,11 +415,9 @@ def uniform_model(num_actions):
 
 
 def live_batches(game, *, seed=0, updates=2, **keywords):
-    """The decisions of every update of `live.advance`, whose learner writes them down and learns nothing."""
-    world = live_game.live_game(game)
-    config = live.Config(seed=seed, **{"batch_episodes": 1_024, "slots": 64, **keywords})
-    trainer = live.trainer(world, config, model=uniform_model(world.num_actions))
-    seen = []
+    """The decisions of every update of `train.advance`, whose learner writes them down and learns nothing."""
+    world = games.live_game(game)
+    model, seen = uniform_model(world.num_actions), []
 
     def update(state, decisions):
         counted = np.asarray(decisions.weight) > 0
@@ -429,9 +425,12 @@ def live_batches(game, *, seed=0, updates=2, **keywords):
         zero = jnp.zeros(())
         return state._replace(updates=state.updates + 1), learners.Info(*[zero] * len(learners.Info._fields))
 
-    trainer = trainer._replace(learner=learners.Learner(trainer.learner.init, update))
-    state = live.init(trainer)
-    live.advance(trainer, state, updates)
+    learner = train.default_learner(model)
+    keywords = {"batch_episodes": 1_024, "slots": 64, **keywords}
+    trainer = train.trainer(world, model, learner, seed=seed, **keywords)
+    trainer = trainer._replace(learner=learner._replace(update=update))  # not compiled
+    state = train.init(trainer)
+    train.advance(trainer, state, updates)
     return seen, state
 
 
@@ -483,15 +482,15 @@ class Watcher(openspiel_policy.UniformRandomPolicy):
 
 def in_live_training(seed, count):
     watcher = Watcher(pyspiel.load_game("kuhn_poker"))
-    config = live.Config(seed=seed, batch_episodes=count, slots=64, torso=(4,))
-    trainer = live.trainer("kuhn_poker", config, seat=0, opponent=watcher)
-    live.advance(trainer, live.init(trainer), 1)
+    world = games.live_game("kuhn_poker")
+    trainer, state = train.responder(world, watcher, 0, seed=seed, batch_episodes=count, hidden_layers=(4,))
+    train.advance(trainer, state, 1)
     return np.array(watcher.deals[1])
 
 
 def in_a_match(seed, count):
     watcher = Watcher(pyspiel.load_game("kuhn_poker"))
-    matches.play("kuhn_poker", [watcher, watcher], count, seed, slots=64)
+    match.play("kuhn_poker", [watcher, watcher], count, seed, slots=64)
     return np.array(watcher.deals[1])
 
 
@@ -507,8 +506,8 @@ def test_training_evaluation_and_responders_are_dealt_other_cards():
         }
     independence.check_all(found)
     watcher = Watcher(pyspiel.load_game("kuhn_poker"))
-    config = live.Config(seed=0, batch_episodes=count, slots=64, torso=(4,), magnet_strength=0.0)
-    matches.best_response_bound("kuhn_poker", watcher, num_updates=2, num_episodes=count, config=config)
+    responder = functools.partial(train.responder, batch_episodes=count, hidden_layers=(4,))
+    match.best_response_bound("kuhn_poker", watcher, num_updates=2, num_episodes=count, responder=responder)
     judged = {}
     for seat, deals in enumerate(watcher.deals):
         # The frozen policy sits alone at both seats first, then opposite the responder of the other seat.
@@ -528,12 +527,12 @@ def test_training_evaluation_and_responders_are_dealt_other_cards():
 def test_steps_and_slots_of_a_player():
     """Many decisions of a game, of networks, uniform movers and OpenSpiel's policies: 512 games, 3 seats."""
     game = pyspiel.load_game("goofspiel(num_cards=4,players=3,points_order=descending,returns_type=win_loss)")
-    world = live_game.live_game(game)
+    world = games.live_game(game)
     seating = np.tile(np.arange(3, dtype=np.int32), (512, 1))
     model = uniform_model(world.num_actions)
-    network = players.Network(model, model.init(key=jax.random.key(0)))
+    network = live_play.Network(model, model.init(key=jax.random.key(0)))
     at_table = [network, None, openspiel_policy.UniformRandomPolicy(world.game)]
-    play = states.play(world, at_table, 512, slots=128, key=jax.random.key(0), seating=seating)
+    play = live_play.play(world, at_table, 512, slots=128, key=jax.random.key(0), seating=seating)
     found = {}
     for seat in range(3):
         mine = play.action[play.seat == seat].reshape(512, -1)

@@ -10,14 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import averaging, checks, exact, learners, openspiel, self_play, tally_learners
+from pohp_neurd import averaging, checks, exact, learners, neural, openspiel, self_play, tally_learners
 from pohp_neurd.experiment import game_config, game_schedules
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import saved
-from pohp_neurd.openspiel.live import game as live_game
-from pohp_neurd.openspiel.live import match as matches
-from pohp_neurd.openspiel.live import train as live
+from pohp_neurd.openspiel import features, saved
+from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel.live import match, train
 
 
 class Trainer(NamedTuple):
@@ -115,8 +114,8 @@ class _Parts(NamedTuple):
 def _parts(config: game_config.Config) -> _Parts:
     tree = _tree(config.game, config.max_histories)
     neural_policy = config.policy == "neural"
-    features = saved.features(tree) if neural_policy else None
-    arena = self_play.arena_of(tree, features=features)
+    seen = features.of_tree(tree) if neural_policy else None
+    arena = self_play.arena_of(tree, features=seen)
     weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting)
     loop = self_play.loop(
         _network_learner(config, tree, arena.seats) if neural_policy else _table_learner(config),
@@ -188,21 +187,14 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
 
 def live_trainer(config: game_config.Config) -> Trainer:
     """Self-play on live states, judged by play against the uniform policy, or alone by its own returns."""
-    world = live_game.live_game(config.game)
+    world = games.live_game(config.game)
     alone = world.num_seats == 1
     columns = ALONE if alone else AGAINST_UNIFORM
-    settings = live.Config(
-        batch_episodes=config.batch_size or 1,
-        torso=config.hidden_layers,
-        baseline="critic" if config.baseline else "none",
-        separate=not config.shared,
-        alternating=config.alternating,
-        seed=config.seed,
-    )
-    trainer = live.trainer(world, settings)
+    separate = not config.shared
+    model = games.network(world, config.hidden_layers, critic=config.baseline, separate=separate)
     scale = float(world.game.max_utility() - world.game.min_utility())
     learner = learners.learner(
-        trainer.model.apply,
+        model.apply,
         game_schedules.rule(config),
         game_schedules.optimizer(config),
         common_mode=config.common_mode,
@@ -210,41 +202,49 @@ def live_trainer(config: game_config.Config) -> Trainer:
         entropy_cost=scale * config.entropy_cost,
         magnet=game_schedules.magnet(config, scale),
     )
-    trainer = trainer._replace(learner=learners.Learner(learner.init, jax.jit(learner.update)))
+    trainer = train.trainer(
+        world,
+        model,
+        learner,
+        batch_episodes=config.batch_size or 1,
+        separate=separate,
+        alternating=config.alternating,
+        seed=config.seed,
+    )
 
-    def advance(state: live.State, num_updates: int) -> live.State:
+    def advance(state: train.State, num_updates: int) -> train.State:
         for _ in range(num_updates):
-            following, _ = live.update(trainer, state)
+            following, _ = train.update(trainer, state)
             if not checks.all_finite(following.learner):
                 return following
             state = following
         return state
 
-    def counts(state: live.State) -> dict[str, int]:
+    def counts(state: train.State) -> dict[str, int]:
         updates = int(state.learner.updates)
         return {"updates": updates, "episodes": int(state.episodes), "steps": int(state.decisions)}
 
-    def evaluate(state: live.State) -> dict[str, float]:
-        mine = live.network(trainer, state)
+    def evaluate(state: train.State) -> dict[str, float]:
+        mine = train.network(trainer, state)
         at_table = [mine] if alone else [mine, None]
-        found = matches.play(trainer.world, at_table, _MATCH_EPISODES, seed=int(state.learner.updates))
+        found = match.play(world, at_table, _MATCH_EPISODES, seed=int(state.learner.updates))
         return dict(zip(columns, (found.mean, found.mean - found.low), strict=True))
 
-    def diverged(state: live.State) -> int | None:
+    def diverged(state: train.State) -> int | None:
         return None if checks.all_finite(state.learner) else int(state.learner.updates) - 1
 
-    def export(state: live.State) -> saved.Saved:
+    def export(state: train.State) -> saved.Saved:
         found = state.learner.parameters
         if config.shared:
             networks: tuple[Any, ...] = (found,)
         else:
-            seats = range(trainer.world.num_seats)
+            seats = range(world.num_seats)
             networks = tuple(jax.tree.map(lambda leaf, i=i: leaf[i], found) for i in seats)
         # Live play keeps no average: both are the current network.
         return saved.Saved(_about(config, len(networks)), networks, networks)
 
     return Trainer(
-        functools.partial(live.init, trainer), advance, counts, evaluate, export, diverged, columns
+        functools.partial(train.init, trainer), advance, counts, evaluate, export, diverged, columns
     )
 
 
@@ -276,7 +276,9 @@ def _network_learner(
         game_schedules.optimizer(config, every=every, first=seat % every) for seat in range(len(seats.sizes))
     ]
     return tally_learners.network(
-        saved.model_of(_about(config, 1), seats.all.features.shape[1], tree.num_actions),
+        neural.network(
+            seats.all.features.shape[1], tree.num_actions, torso=config.hidden_layers, critic=config.baseline
+        ),
         game_schedules.rule(config),
         [game_schedules.optimizer(config)] if config.shared else one_each,
         magnet=game_schedules.magnet(config),

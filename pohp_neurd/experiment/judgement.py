@@ -1,6 +1,5 @@
 """How good a trained policy is: exact where its game compiles, by play and trained responders elsewhere."""
 
-import dataclasses
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +10,7 @@ from pohp_neurd import exact, openspiel
 from pohp_neurd.experiment import judgement_config
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import saved
-from pohp_neurd.openspiel.live import match as matches
-from pohp_neurd.openspiel.live import players
+from pohp_neurd.openspiel.live import match, play
 
 Config = judgement_config.Config
 
@@ -69,7 +67,7 @@ def _compiled(config: Config, game: str) -> trees.Tree | None:
 
 
 def _alone(config: Config, mine: saved.Saved) -> dict[str, Any]:
-    found = matches.play(mine.about.game, [_player(mine, config.use)], config.episodes, config.seed)
+    found = match.play(mine.about.game, [_player(mine, config.use)], config.episodes, config.seed)
     return found._asdict()
 
 
@@ -78,7 +76,7 @@ def _head_to_head(
 ) -> dict[str, Any]:
     if tree is None:
         at_table = [_player(mine, config.use), None if theirs is None else _player(theirs, config.use)]
-        found = matches.play(mine.about.game, at_table, config.episodes, config.seed)
+        found = match.play(mine.about.game, at_table, config.episodes, config.seed)
         return {**found._asdict(), "exact": False}
     table = saved.table(mine, tree, config.use)
     other = exact.uniform(tree) if theirs is None else saved.table(theirs, tree, config.use)
@@ -90,19 +88,18 @@ def _head_to_head(
     return {"mean": mean, "low": mean, "high": mean, "num_episodes": 0, "exact": True, "by_seat": returns}
 
 
-def _player(policy: saved.Saved, use: str) -> players.Player:
+def _player(policy: saved.Saved, use: str) -> play.Player:
     return (
         saved.network(policy, use) if policy.about.kind == "neural" else saved.openspiel_policy(policy, use)
     )
 
 
 def _lower_bound(config: Config, mine: saved.Saved) -> dict[str, Any]:
-    responder = dataclasses.replace(matches.RESPONDER, seed=config.seed)
-    found = matches.best_response_bound(
+    found = match.best_response_bound(
         mine.about.game,
         _player(mine, config.use),
         num_updates=config.response_updates,
         num_episodes=config.episodes,
-        config=responder,
+        seed=config.seed,
     )
     return {**found.nash_conv._asdict(), "gains": [gain.mean for gain in found.gains]}

@@ -14,7 +14,7 @@ import tqdm
 from pohp_neurd import agent_state as agent_states
 from pohp_neurd import checks
 from pohp_neurd.finite import graph, tree, tree_builder
-from pohp_neurd.openspiel import graph_builder
+from pohp_neurd.openspiel import features, graph_builder
 
 MAX_HISTORIES = 5_000_000
 MAX_BYTES = 2 * 2**30
@@ -106,7 +106,7 @@ def compile_game(
                 f"{_title(game)} has far more than {max_histories:,} histories, as random playouts show: "
                 "play it live instead."
             )
-        rows, features = _walk(game, max_histories, max_bytes)
+        rows, tensors = _walk(game, max_histories, max_bytes)
     except pyspiel.SpielError as error:
         raise ValueError(f"{game} cannot be walked: {error}.") from None
     # Some games have actions beyond the number that they declare.
@@ -116,7 +116,7 @@ def compile_game(
         num_agents=game.num_players(),
         num_actions=max(game.num_distinct_actions(), largest + 1),
         name=str(game),
-        features=features,
+        features=tensors,
     )
     _games[compiled] = game
     return compiled
@@ -182,13 +182,6 @@ def information_string(state: Any, player: int) -> str:
     return state.observation_string(player)
 
 
-def information_tensor(state: Any, player: int) -> list[float]:
-    """What a network sees: the information-state tensor, or failing that the observation's."""
-    if state.get_game().get_type().provides_information_state_tensor:
-        return state.information_state_tensor(player)
-    return state.observation_tensor(player)
-
-
 def _load(name: str) -> Any:
     # What OpenSpiel finds wrong it also prints, with a list of all its games; the two common mistakes
     # are therefore caught before it is asked.
@@ -241,14 +234,6 @@ def _string_method(game: Any) -> str:
     raise ValueError(f"{game} gives neither information-state nor observation strings.")
 
 
-def _tensor_method(game: Any) -> str | None:
-    """The name of the method with what a network sees, as in `information_tensor`; None without tensors."""
-    kind = game.get_type()
-    if kind.provides_information_state_tensor:
-        return "information_state_tensor"
-    return "observation_tensor" if kind.provides_observation_tensor else None
-
-
 def _playouts_above(game: Any, max_histories: int) -> int:
     """In how many random playouts a game looks as if it had more than ten times `max_histories` histories.
 
@@ -277,10 +262,10 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
     depth first. Children are made when their turn comes: some games' states are so large that a path's
     siblings would fill the memory.
     """
-    string_of, tensor_of = _string_method(game), _tensor_method(game)
+    string_of, tensor_of = _string_method(game), features.tensor_view(game)
     may_disagree = string_of != "information_state_string"
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    rows, features = tree_builder.Rows(), []
+    rows, tensors = tree_builder.Rows(), []
     states, actions_of = rows.states, rows.actions
     # An entry: the state before, then what its row will say of how it was reached.
     nothing = [0.0] * game.num_players()
@@ -316,8 +301,8 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                     if tensor_of is None:
                         size = 8 * number  # one-hot features grow with the square of the states
                     else:
-                        features.append(np.array(getattr(state, tensor_of)(), np.float32))
-                        size = features[-1].nbytes
+                        tensors.append(np.array(getattr(state, tensor_of)(), np.float32))
+                        size = tensors[-1].nbytes
                     used += size + len(identity[1]) + _TABLES * game.num_distinct_actions()
                     if used + _ROW * row > max_bytes:
                         raise ValueError(
@@ -343,4 +328,4 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                     rows.rewarded.append(row)
                     rows.rewards.extend(state.returns())
             row += 1
-    return rows, np.stack(features) if features else None
+    return rows, np.stack(tensors) if tensors else None

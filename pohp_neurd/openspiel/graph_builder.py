@@ -1,6 +1,5 @@
 """An OpenSpiel game as a graph: histories that agree in all that the future depends on are one node."""
 
-import array
 import re
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
@@ -8,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 import tqdm
-from open_spiel.python import observation as observations
 
 from pohp_neurd import agent_state
 from pohp_neurd.finite import graph
+from pohp_neurd.openspiel import features
 
 MAX_NODES = 5_000_000
 _CONTINUATIONS = 2_000  # pairs of merged histories that are played on side by side
@@ -94,17 +93,24 @@ def chosen(game: Any, memory: Any, world: Any) -> tuple[Memory, str, World]:
     return memory, view, world if callable(world) else worlds[world]
 
 
-class _Level:
+class _Node(NamedTuple):
+    """The first history of a node."""
+
+    state: Any
+    player: int
+    actions: Any
+    """Legal actions, or chance outcomes with their probabilities."""
+    views: tuple[bytes, ...]
+    """What every agent sees."""
+    kept: tuple[Any, ...]
+    """What every agent carries from its last turn."""
+
+
+class _Level(NamedTuple):
     """The nodes of one number of moves."""
 
-    def __init__(self) -> None:
-        self.states: list[Any] = []
-        self.kept: list[tuple[Any, ...]] = []
-        self.actions: list[Any] = []
-        """Legal actions, or chance outcomes with their probabilities."""
-        self.player: list[int] = []
-        self.views: list[tuple[bytes, ...]] = []
-        self.places: dict[Hashable, int] = {}
+    nodes: list[_Node]
+    places: dict[Hashable, int]
 
 
 class Origin(NamedTuple):
@@ -144,25 +150,23 @@ def build(
     num_agents = game.num_players()
     rewarded = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     rows = graph.Rows(num_agents)
-    merges: list[tuple[Any, Any, tuple[Hashable, ...]]] = []
+    merges: list[tuple[Any, Any]] = []
     rng = np.random.default_rng(0)
     num_merges = 0
-    level = _Level()
+    level = _Level([], {})
     _enter(level, game.new_initial_state(), (None,) * num_agents, eye, world, rewarded)
     total = 0
     with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
-        while level.states:
-            following = _Level()
+        while level.nodes:
+            following = _Level([], {})
             rows.begin_level()
-            for place, state in enumerate(level.states):
+            for place, (state, player, pairs, views, kept) in enumerate(level.nodes):
                 if place % _REFRESH == 0:
                     progress.update(total + place - progress.n)
-                player, kept = level.player[place], level.kept[place]
                 before = state.returns() if rewarded else None
                 row_state, sight = -1, -1
-                pairs = level.actions[place]
                 if player >= 0:
-                    seen, actions = level.views[place][player], tuple(level.actions[place])
+                    seen, actions = views[player], tuple(pairs)
                     mine = kept[player]
                     agent_state = memory.begin(seen) if mine is None else memory.resume(mine[0], seen)
                     known = (agent_state, actions) if memory.sees_actions else agent_state
@@ -186,12 +190,12 @@ def build(
                         num_merges += 1
                         # A sample of all merges, of fixed size.
                         if len(merges) < _CONTINUATIONS:
-                            merges.append((following.states[found], child, remembered))
+                            merges.append((following.nodes[found].state, child))
                         elif (slot := int(rng.integers(num_merges))) < _CONTINUATIONS:
-                            merges[slot] = following.states[found], child, remembered
+                            merges[slot] = following.nodes[found].state, child
                     rows.edge(action, found, probability, _gained(child, before) if rewarded else None)
-            total += len(level.states)
-            if total + len(following.states) > max_nodes:
+            total += len(level.nodes)
+            if total + len(following.nodes) > max_nodes:
                 raise ValueError(
                     f"{game.get_type().short_name} has more than {max_nodes:,} nodes with these agent "
                     "states: raise max_nodes, let agents remember less, or play it live instead."
@@ -212,17 +216,14 @@ def _enter(
     views = tuple([eye(state, agent) for agent in range(len(kept))])
     # With what was earned so far, so that returns are sums of what stands at nodes, as in a tree.
     key = (player, world(state), views, kept, tuple(state.returns()) if rewarded else None)
-    place = level.places.setdefault(key, len(level.states))
+    place = level.places.setdefault(key, len(level.nodes))
     actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
-    if place < len(level.states):
-        if actions != level.actions[place]:
-            raise _wrong(level.states[place], state, "what can happen next", level.actions[place], actions)
+    if place < len(level.nodes):
+        known = level.nodes[place]
+        if actions != known.actions:
+            raise _wrong(known.state, state, "what can happen next", known.actions, actions)
         return place, False
-    level.states.append(state)
-    level.kept.append(kept)
-    level.actions.append(actions)
-    level.player.append(player)
-    level.views.append(views)
+    level.nodes.append(_Node(state, player, actions, views, kept))
     return place, True
 
 
@@ -233,31 +234,18 @@ def _gained(child: Any, before: list[float] | None) -> list[float]:
 
 def _eye(game: Any, view: str) -> Callable[[Any, int], bytes]:
     """What a player sees of a state, as the bytes of a float32 tensor."""
+    observer = features.observer(game, view, everyone=True)
 
     def look(state: Any, player: int) -> bytes:
-        return array.array("f", getattr(state, view)(player)).tobytes()
-
-    if view != "observation_tensor":
-        return look
-    # OpenSpiel's observers write the same tensor without a Python list; nothing promises that it is the same.
-    observer = observations.make_observation(game)
-    tensor = observer.tensor
-
-    def glance(state: Any, player: int) -> bytes:
         observer.set_from(state, player)
-        return tensor.tobytes()
+        return observer.tensor.tobytes()
 
-    state, rng = game.new_initial_state(), np.random.default_rng(0)
-    while not state.is_terminal():
-        if any(look(state, player) != glance(state, player) for player in range(game.num_players())):
-            return look
-        state.apply_action(int(rng.choice(state.legal_actions())))
-    return glance
+    return look
 
 
 def _continue_side_by_side(merges: list[Any], eye: Any, world: World, rng: np.random.Generator) -> None:
     """Plays merged histories to their ends with the same random moves: all must go alike."""
-    for one, other, _ in merges:
+    for one, other in merges:
         first, second = one.clone(), other.clone()
         num_players = first.num_players()
         start = np.array(first.returns()), np.array(second.returns())

@@ -1,7 +1,7 @@
 """Policies across the boundary: ours to OpenSpiel's, OpenSpiel's to ours."""
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,66 +14,71 @@ from pohp_neurd import policy as policies
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
+from pohp_neurd.openspiel import features
+from pohp_neurd.openspiel.live import game as games
 
 Table = Float[np.ndarray, "S A"]
 
 
-class TablePolicy(openspiel_policy.Policy):
-    """A table of probabilities as an OpenSpiel policy; a state that is not in it raises a ValueError.
+class RowPolicy(openspiel_policy.Policy):
+    """An OpenSpiel policy that has, or computes, a row of probabilities for a player's information state.
 
     Where players of the game move at the same time, it answers on states of that game too, and not only on
-    those of the compiled one, where they move in turn.
+    those of `game`, where they move in turn. A state that it does not know raises a ValueError.
     """
-
-    def __init__(self, tree: trees.Tree, table: Any) -> None:
-        # Two-argument super() of a bare name: see OpenSpiel's copying of agents, which reads locals.
-        openspiel_policy.Policy.__init__(self, compiling.game_of(tree), list(range(tree.num_agents)))
-        checks.shape("table", table, tree.legal.shape)
-        exact.check_policy(table, tree)
-        self._table = _float64(table)
-        self._legal = tree.legal
-        self._rows = rows_by_string(tree)
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """The probability of every legal action."""
-        player = int(state.current_player() if player_id is None else player_id)
-        if player == pyspiel.PlayerId.SIMULTANEOUS:
-            raise ValueError("players move at the same time here: say for which of them, with player_id.")
+        player = mover(state, player_id)
         if state.is_simultaneous_node() and not state.legal_actions(player):
             return {0: 1.0}  # as OpenSpiel's own policies say where others move and this player does not
-        return self._answer(compiling.in_turns(self.game, state, player), player)
+        state = compiling.in_turns(self.game, state, player)
+        row = self._row(state, player)
+        if row is None:
+            name = compiling.information_string(state, player) if player >= 0 else str(state)
+            raise ValueError(
+                f"the policy of {self.game} does not know the state {name!r} of player {player} in "
+                f"{state.get_game()}."
+            )
+        return {action: float(row[action]) for action in state.legal_actions(player)}
 
-    def _answer(self, state: Any, player: int) -> dict[int, float]:
+    def _row(self, state: Any, player: int) -> np.ndarray | None:
+        """Probabilities by action at a state in turns; None if it is not known."""
+        raise NotImplementedError
+
+
+class TablePolicy(RowPolicy):
+    """A table of probabilities, in the order of a tree's information states."""
+
+    def __init__(self, tree: trees.Tree, table: Any) -> None:
+        openspiel_policy.Policy.__init__(self, compiling.game_of(tree), list(range(tree.num_agents)))
+        self._table, self._legal = _checked(tree, table), tree.legal
+        names = zip(tree.state_player.tolist(), tree.information_state_strings, strict=True)
+        self._rows = {name: row for row, name in enumerate(names)}
+
+    def _row(self, state: Any, player: int) -> np.ndarray | None:
         actions = state.legal_actions(player)
         row = self._rows.get((player, compiling.information_string(state, player)))
         if row is None or np.flatnonzero(self._legal[row]).tolist() != actions:
-            raise _unknown(self.game, state, player)
-        return {action: float(self._table[row, action]) for action in actions}
+            return None
+        return self._table[row]
 
 
-class MemoryPolicy(openspiel_policy.Policy):
-    """A table for a graph's agent states as an OpenSpiel policy; a player's past is replayed to find them."""
+class MemoryPolicy(RowPolicy):
+    """A table for a graph's agent states; a player's past is replayed to find them."""
 
     def __init__(self, world: graph.Graph, table: Any) -> None:
         self._origin = compiling.origin_of(world)
         openspiel_policy.Policy.__init__(self, self._origin.game, list(range(world.num_agents)))
-        checks.shape("table", table, world.legal.shape)
-        exact.check_policy(table, world)
-        self._table = _float64(table)
+        self._table = _checked(world, table)
 
-    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """The probability of every legal action."""
-        player = int(state.current_player() if player_id is None else player_id)
-        state = compiling.in_turns(self.game, state, player)
-        # OpenSpiel's observers end the process at a state of another game.
-        row = self._origin.row(state, player) if str(state.get_game()) == str(self.game) else None
-        if row is None:
-            raise _unknown(self.game, state, player)
-        return {action: float(self._table[row, action]) for action in state.legal_actions(player)}
+    def _row(self, state: Any, player: int) -> np.ndarray | None:
+        row = self._origin.row(state, player) if _is_of(state, self.game) else None
+        return None if row is None else self._table[row]
 
 
 class NetworkPolicy(TablePolicy):
-    """A network as an OpenSpiel policy: looked up where the tree knows the state.
+    """A network: looked up where the tree knows the state.
 
     Elsewhere, as in other variants of the game, it is computed, if the state has a tensor and actions of the
     size that the network is for.
@@ -81,33 +86,68 @@ class NetworkPolicy(TablePolicy):
 
     def __init__(self, tree: trees.Tree, model: policies.Model, parameters: types.Parameters) -> None:
         TablePolicy.__init__(self, tree, table_of(tree, (model, parameters)))
-        self._model, self._parameters = model, parameters
+        self._network = model, parameters
         self._num_features = tree.features.shape[1]
 
-    def _answer(self, state: Any, player: int) -> dict[int, float]:
-        try:
-            return TablePolicy._answer(self, state, player)
-        except ValueError:
-            features, legal = self._inputs(state, player)
-        row = _float64(policies.table(self._model.apply, self._parameters, features, legal))[0]
-        return {action: float(row[action]) for action in np.flatnonzero(legal).tolist()}
-
-    def _inputs(self, state: Any, player: int) -> tuple[np.ndarray, np.ndarray]:
-        kind, actions = state.get_game().get_type(), state.legal_actions(player)
+    def _row(self, state: Any, player: int) -> np.ndarray | None:
+        known = TablePolicy._row(self, state, player)
+        if known is not None:
+            return known
+        game, actions = state.get_game(), state.legal_actions(player)
+        view = features.tensor_view(game)
         if (
-            kind.short_name != self.game.get_type().short_name
+            game.get_type().short_name != self.game.get_type().short_name
             or state.num_players() != len(self.player_ids)
-            or not (kind.provides_information_state_tensor or kind.provides_observation_tensor)
+            or view is None
             or not actions
             or max(actions) >= self._legal.shape[1]
         ):
-            raise _unknown(self.game, state, player)
-        features = np.asarray(compiling.information_tensor(state, player), np.float32)[None]
-        if features.shape[1] != self._num_features:
-            raise _unknown(self.game, state, player)
-        legal = np.zeros((1, self._legal.shape[1]), bool)
-        legal[0, actions] = True
-        return features, legal
+            return None
+        tensor = np.asarray(getattr(state, view)(player), np.float32)
+        if len(tensor) != self._num_features:
+            return None
+        return _computed(self._network, tensor, actions, self._legal.shape[1])
+
+
+class LivePolicy(RowPolicy):
+    """A network on the features of a live game, without a tree: computed state by state."""
+
+    def __init__(self, world: games.LiveGame, network: tuple[policies.Model, types.Parameters]) -> None:
+        openspiel_policy.Policy.__init__(self, world.game, list(range(world.num_seats)))
+        self._world, self._network = world, network
+
+    def _row(self, state: Any, player: int) -> np.ndarray | None:
+        if not _is_of(state, self.game):
+            return None
+        seen = self._world.features(state, player)
+        return _computed(self._network, seen, state.legal_actions(player), self._world.num_actions)
+
+
+def mover(state: Any, player_id: int | None) -> int:
+    """The player who is asked for: `player_id`, or whose turn it is."""
+    player = int(state.current_player() if player_id is None else player_id)
+    if player == pyspiel.PlayerId.SIMULTANEOUS:
+        raise ValueError("players move at the same time here: say for which of them, with player_id.")
+    return player
+
+
+def _is_of(state: Any, game: Any) -> bool:
+    """Whether a state is one of `game`: OpenSpiel's observers end the process at a state of another."""
+    return str(state.get_game()) == str(game)
+
+
+def _checked(world: trees.Tree | graph.Graph, table: Any) -> Table:
+    checks.shape("table", table, world.legal.shape)
+    exact.check_policy(table, world)
+    return _float64(table)
+
+
+def _computed(network: Any, seen: np.ndarray, actions: list[int], num_actions: int) -> np.ndarray:
+    """A network's row at one information state."""
+    model, parameters = network
+    legal = np.zeros((1, num_actions), bool)
+    legal[0, actions] = True
+    return _float64(policies.table(model.apply, parameters, seen[None], legal))[0]
 
 
 class TurnsPolicy(openspiel_policy.TabularPolicy):
@@ -130,13 +170,6 @@ class TurnsPolicy(openspiel_policy.TabularPolicy):
         return copied
 
 
-def _unknown(game: Any, state: Any, player: int) -> ValueError:
-    name = compiling.information_string(state, player) if player >= 0 else str(state)
-    return ValueError(
-        f"the policy of {game} does not know the state {name!r} of player {player} in {state.get_game()}."
-    )
-
-
 def table_of(tree: trees.Tree, policy: Any) -> np.ndarray:
     """`policy` as an array [S, A] in the tree's order, whatever it comes as.
 
@@ -144,23 +177,24 @@ def table_of(tree: trees.Tree, policy: Any) -> np.ndarray:
     information-state strings to (action, probability) pairs; a network as (model, parameters), evaluated
     in one batched pass, or one such pair for each agent.
     """
-    if isinstance(policy, openspiel_policy.Policy) and _is_simultaneous(policy.game):
-        return _from_simultaneous(tree, policy)
-    if isinstance(policy, openspiel_policy.TabularPolicy):
-        return _from_tabular(tree, policy)
+    if isinstance(policy, openspiel_policy.TabularPolicy) and not _is_simultaneous(policy.game):
+        known, array, whose = policy.state_lookup, policy.action_probability_array, f" of {policy.game}"
+        rows = [known[name] for name in _all_in(known, tree, whose)]
+        return np.where(tree.legal, array[rows], 0.0)
     if isinstance(policy, openspiel_policy.Policy):
-        return _from_states(tree, lambda state: policy.action_probabilities(state, state.current_player()))
+        return _filled(tree, (_ask(policy, state) for state in witness_states(tree)))
     if isinstance(policy, pyspiel.Policy):
-        return _from_states(tree, policy.action_probabilities)
+        return _filled(tree, map(policy.action_probabilities, witness_states(tree)))
     if isinstance(policy, Mapping):
-        missing = next((name for name in tree.information_state_strings if name not in policy), None)
-        if missing is not None:
-            raise ValueError(f"the policy says nothing of information state {missing!r}.")
-        return _filled(tree, (dict(policy[name]) for name in tree.information_state_strings))
+        return _filled(tree, (dict(policy[name]) for name in _all_in(policy, tree)))
     if isinstance(policy, tuple | list) and policy and isinstance(policy[0], policies.Model):
-        return _from_network(tree, *policy)
+        return _from_networks(tree, [policy], [slice(None)])
     if isinstance(policy, tuple | list) and policy and isinstance(policy[0], tuple):
-        return _from_networks(tree, policy)
+        if len(policy) != tree.num_agents:
+            raise ValueError(
+                f"{tree.name} has {tree.num_agents} players, but {len(policy)} networks were given."
+            )
+        return _from_networks(tree, policy, [tree.states_of(agent) for agent in range(tree.num_agents)])
     try:
         return np.asarray(policy)
     except (TypeError, ValueError):
@@ -192,12 +226,6 @@ def to_pyspiel_policy(tree: trees.Tree, policy: Any) -> pyspiel.TabularPolicy:
     )
 
 
-def rows_by_string(tree: trees.Tree) -> dict[tuple[int, str], int]:
-    """(player, information-state string) -> row."""
-    names = zip(tree.state_player.tolist(), tree.information_state_strings, strict=True)
-    return {name: row for row, name in enumerate(names)}
-
-
 _witnesses: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -222,32 +250,24 @@ def _replay(tree: trees.Tree, game: Any, row: int) -> Any:
     return state
 
 
-def _from_tabular(tree: trees.Tree, policy: openspiel_policy.TabularPolicy) -> Table:
-    lookup = policy.state_lookup
-    missing = next((name for name in tree.information_state_strings if name not in lookup), None)
-    if missing is not None:
-        raise ValueError(f"the policy of {policy.game} says nothing of information state {missing!r}.")
-    rows = [lookup[name] for name in tree.information_state_strings]
-    return np.where(tree.legal, policy.action_probability_array[rows], 0.0)
-
-
-def _from_states(tree: trees.Tree, answer: Any) -> Table:
-    return _filled(tree, (answer(state) for state in witness_states(tree)))
+def _all_in(known: Collection[str], tree: trees.Tree, whose: str = "") -> tuple[str, ...]:
+    """The names of the tree's information states; raises if `known` lacks one."""
+    for name in tree.information_state_strings:
+        if name not in known:
+            raise ValueError(f"the policy{whose} says nothing of information state {name!r}.")
+    return tree.information_state_strings
 
 
 def _is_simultaneous(game: Any) -> bool:
     return game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
 
 
-def _from_simultaneous(tree: trees.Tree, policy: openspiel_policy.Policy) -> Table:
-    """A policy of a game with simultaneous moves, asked where the tree lets its players move in turn."""
-
-    def answers() -> Any:
-        for state in witness_states(tree):
-            player = state.current_player()
-            yield policy.action_probabilities(_joint_state(policy.game, state), player)
-
-    return _filled(tree, answers())
+def _ask(policy: openspiel_policy.Policy, state: Any) -> dict[int, float]:
+    """The answer at a state in turns; a policy of simultaneous moves is asked where all of them are made."""
+    player = state.current_player()
+    if _is_simultaneous(policy.game):
+        state = _joint_state(policy.game, state)
+    return policy.action_probabilities(state, player)
 
 
 def _joint_state(game: Any, in_turns: Any) -> Any:
@@ -274,17 +294,11 @@ def _filled(tree: trees.Tree, rows: Any) -> Table:
     return table
 
 
-def _from_network(tree: trees.Tree, model: policies.Model, parameters: types.Parameters) -> Table:
-    return np.asarray(policies.table(model.apply, parameters, tree.features, tree.legal))
-
-
-def _from_networks(tree: trees.Tree, pairs: Any) -> Table:
-    if len(pairs) != tree.num_agents:
-        raise ValueError(f"{tree.name} has {tree.num_agents} players, but {len(pairs)} networks were given.")
-    parts = []
-    for agent, (model, parameters) in enumerate(pairs):
-        rows = tree.states_of(agent)
-        parts.append(policies.table(model.apply, parameters, tree.features[rows], tree.legal[rows]))
+def _from_networks(tree: trees.Tree, networks: Any, rows: Any) -> Table:
+    parts = [
+        policies.table(model.apply, parameters, tree.features[chosen], tree.legal[chosen])
+        for (model, parameters), chosen in zip(networks, rows, strict=True)
+    ]
     return np.concatenate([np.asarray(part) for part in parts])
 
 

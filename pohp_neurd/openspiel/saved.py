@@ -12,13 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import checkpoint, checks, files, neural, policy, types
+from pohp_neurd import checkpoint, checks, files, policy, types
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import policies
-from pohp_neurd.openspiel.live import game as live_game
-from pohp_neurd.openspiel.live import players
-from pohp_neurd.openspiel.live import train as live
+from pohp_neurd.openspiel import features, policies
+from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel.live import play
 
 WHICH = ("average", "current")
 
@@ -72,23 +71,24 @@ def load(directory: files.Path) -> Saved:
     return Saved(about, *restored.tree)
 
 
-def network(saved: Saved, which: str = "average") -> players.Network:
+def network(saved: Saved, which: str = "average") -> play.Network:
     """A neural policy as a player of live games."""
     chosen = _chosen(saved, which)
     if saved.about.kind != "neural":
         raise ValueError(f"the policy of {saved.about.game} is tabular, not a network.")
-    world = live_game.live_game(saved.about.game)
-    model = model_of(saved.about, world.num_features, world.num_actions)
-    if saved.about.num_networks == 1:
-        return players.Network(model, chosen[0])
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *chosen)
-    return players.Network(live.per_seat(model, saved.about.num_networks), stacked)
+    about = saved.about
+    separate = about.num_networks > 1
+    model = games.network(
+        games.live_game(about.game), about.hidden_layers, critic=about.critic, separate=separate
+    )
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *chosen) if separate else chosen[0]
+    return play.Network(model, stacked)
 
 
 def openspiel_policy(saved: Saved, which: str = "average") -> Any:
     """The policy as an OpenSpiel policy; a table's game is compiled for it."""
     if saved.about.kind == "neural":
-        return players.LivePolicy(live_game.live_game(saved.about.game), network(saved, which))
+        return policies.LivePolicy(games.live_game(saved.about.game), network(saved, which))
     return policies.TablePolicy(compiling.compile_game(saved.about.game), _chosen(saved, which))
 
 
@@ -97,20 +97,9 @@ def table(saved: Saved, tree: trees.Tree, which: str = "average") -> np.ndarray:
     chosen = _chosen(saved, which)
     if saved.about.kind == "neural":
         model, parameters = network(saved, which)
-        chosen = policy.table(model.apply, parameters, features(tree), tree.legal)
+        chosen = policy.table(model.apply, parameters, features.of_tree(tree), tree.legal)
     found = np.asarray(chosen, np.float64)
     return found / found.sum(axis=1, keepdims=True)
-
-
-def features(tree: trees.Tree) -> np.ndarray:
-    """What a network sees of every information state: the game's tensor, then the seat, one-hot."""
-    seats = np.eye(tree.num_agents)[tree.state_player]
-    return np.concatenate([tree.features, seats], axis=1).astype(np.float32)
-
-
-def model_of(about: About, num_features: int, num_actions: int) -> policy.Model:
-    """The network, as one that sees one seat at a time."""
-    return neural.network(num_features, num_actions, torso=about.hidden_layers, critic=about.critic)
 
 
 def _chosen(saved: Saved, which: str) -> Any:
@@ -157,6 +146,5 @@ def _like(about: About, folder: pathlib.Path) -> types.Parameters:
             f"{folder / 'about.json'} says hidden_layers {list(about.hidden_layers)}, but no array in the "
             f"checkpoint beside it is longer than {largest}."
         )
-    world = live_game.live_game(about.game)
-    model = model_of(about, world.num_features, world.num_actions)
+    model = games.network(games.live_game(about.game), about.hidden_layers, critic=about.critic)
     return (jax.eval_shape(lambda: model.init(key=jax.random.key(0))),) * about.num_networks

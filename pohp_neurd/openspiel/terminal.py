@@ -7,7 +7,7 @@ import numpy as np
 
 from pohp_neurd import checks
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel.bot import PolicyBot
+from pohp_neurd.openspiel import players, uniforms
 
 QUIT = "q"
 HINT = "?"
@@ -30,12 +30,11 @@ def play(
     game = compiling.load_game(game)
     checks.index("seat", seat, game.num_players())
     chance = np.random.default_rng(seed)
-    bots = {player: PolicyBot(policy, player, seed) for player in range(game.num_players()) if player != seat}
+    bots = {p: players.PolicyBot(policy, p, seed) for p in range(game.num_players()) if p != seat}
     state = game.new_initial_state()
     while not state.is_terminal():
         if state.is_chance_node():
-            outcomes, chances = zip(*state.chance_outcomes(), strict=True)
-            state.apply_action(int(chance.choice(outcomes, p=np.array(chances) / np.sum(chances))))
+            state.apply_action(uniforms.pick(state.chance_outcomes(), chance.random()))
             continue
         player = state.current_player()
         if player == seat:
@@ -44,7 +43,7 @@ def play(
                 return None
         else:
             action = bots[player].step(state)
-            tell(f"Player {player}: {_name(state, player, action)}")
+            tell(f"Player {player}: {state.action_to_string(player, action)}")
         state.apply_action(action)
     tell("")
     tell(str(state))
@@ -56,7 +55,7 @@ def _asked(
     state: Any, policy: Any, seat: int, ask: Callable[[str], str], tell: Callable[[str], None]
 ) -> int | None:
     legal = state.legal_actions(seat)
-    names = [_name(state, seat, action) for action in legal]
+    names = [state.action_to_string(seat, action) for action in legal]
     tell("")
     tell(compiling.information_string(state, seat))
     choices = ", ".join(f"{number} {name}" for number, name in enumerate(names))
@@ -75,7 +74,3 @@ def _asked(
             return legal[[name.lower() for name in names].index(answer.lower())]
         else:
             tell(f"{answer!r} is none of the choices: type a number from 0 to {len(legal) - 1}, or a name.")
-
-
-def _name(state: Any, player: int, action: int) -> str:
-    return state.action_to_string(player, action)

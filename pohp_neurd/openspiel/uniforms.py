@@ -4,6 +4,7 @@ A stream is a position in a list, so that a checkpoint of it is a few integers.
 """
 
 import enum
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -57,6 +58,26 @@ def from_words(words: np.ndarray) -> int:
     True
     """
     return sum(word << 32 * position for position, word in enumerate(words.tolist()))
+
+
+def pick(outcomes: Sequence[tuple[int, float]], uniform: float) -> int:
+    """The outcome that a uniform number in [0, 1) picks; never, even by rounding, one of probability 0.
+
+    Probabilities need not sum to 1.
+
+    >>> pick([(3, 0.5), (5, 0.5)], 0.6)
+    5
+    """
+    # In the sum's units: a rounding of the sum would else be all the last one's, and that may be a rare one.
+    uniform *= sum([probability for _, probability in outcomes])
+    last = outcomes[0][0]
+    for outcome, probability in outcomes:
+        if probability > 0:
+            last = outcome
+            uniform -= probability
+            if uniform < 0:
+                break
+    return last
 
 
 class Uniforms:

@@ -1,9 +1,11 @@
 """Saving, restoring and going on is never having stopped; damage is told and changes nothing."""
 
-import jax
-import numpy as np
+import copy
+import pickle
+
+import openspiel_loops as loops
 import pytest
-from open_spiel.python import rl_environment, vector_env
+from open_spiel.python import vector_env
 
 from pohp_neurd import openspiel
 
@@ -11,20 +13,12 @@ pytestmark = pytest.mark.thorough
 
 
 def environment(seed=3):
-    env = rl_environment.Environment("leduc_poker")
-    env.seed(seed)
-    return env
+    return loops.environment("leduc_poker", seed)
 
 
 def new_agent(player=0, seed=5, **keywords):
     settings = {"hidden_layers_sizes": [8], "batch_size": 3, **keywords}
     return openspiel.NeuRDCIX(player, 30, 3, seed=seed, **settings)
-
-
-def same_bits(left, right):
-    for one, other in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
-        one, other = np.asarray(one), np.asarray(other)
-        assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
 
 
 def train(env, agents, steps, time_step=None, interrupt=None):
@@ -64,7 +58,7 @@ def test_going_on_after_a_restore_is_never_having_stopped(tmp_path, keywords):
             # Another seed: all that is random must come from the checkpoint.
             twin = new_agent(player, seed=100 + player, **keywords)
             twin.restore(tmp_path)
-            same_bits(twin._snapshot(), agent._snapshot())
+            loops.same_bits(loops.snapshot(twin), loops.snapshot(agent))
             fresh.append(twin)
         return fresh
 
@@ -74,11 +68,11 @@ def test_going_on_after_a_restore_is_never_having_stopped(tmp_path, keywords):
     whole, told = train(environment(), agents(), 120)
     resumed, told_again = train(environment(), agents(), 120, interrupt=interrupted)
     for one, other in zip(whole, resumed, strict=True):
-        same_bits(one._snapshot(), other._snapshot())
-        assert int(one._state.updates) >= 5
+        loops.same_bits(loops.snapshot(one), loops.snapshot(other))
+        assert loops.updates(one) >= 5
         assert (one.loss, one.step_counter) == (other.loss, other.step_counter)
     assert [output.action for output in told] == [output.action for output in told_again]
-    same_bits([output.probs for output in told], [output.probs for output in told_again])
+    loops.same_bits([output.probs for output in told], [output.probs for output in told_again])
 
 
 def test_vector_environments_go_on_too(tmp_path):
@@ -94,8 +88,8 @@ def test_vector_environments_go_on_too(tmp_path):
                 agent.save(tmp_path)
                 agent = new_agent(None, seed=9)
                 agent.restore(tmp_path)
-        results.append(agent._snapshot())
-    same_bits(*results)
+        results.append(loops.snapshot(agent))
+    loops.same_bits(*results)
 
 
 def test_copies_are_counted(tmp_path):
@@ -104,7 +98,7 @@ def test_copies_are_counted(tmp_path):
     agent.save(tmp_path)
     twin = new_agent()
     twin.restore(tmp_path)
-    same_bits(agent.copy_with_noise(0.1).get_weights(), twin.copy_with_noise(0.1).get_weights())
+    loops.same_bits(agent.copy_with_noise(0.1).get_weights(), twin.copy_with_noise(0.1).get_weights())
 
 
 def test_has_checkpoint(tmp_path):
@@ -139,16 +133,34 @@ def test_a_damaged_checkpoint_is_told_and_changes_nothing(tmp_path, damage):
     else:
         manifest.write_text("{}", "utf-8")
     agent = new_agent(0, seed=8)
-    before = agent._snapshot()
+    before = loops.snapshot(agent)
     with pytest.raises(ValueError, match=r"(cannot be read|does not match its checksum|is missing)\.$"):
         agent.restore(tmp_path)
-    same_bits(agent._snapshot(), before)
+    loops.same_bits(loops.snapshot(agent), before)
 
 
 def test_a_checkpoint_of_other_sizes_is_told_and_changes_nothing(tmp_path):
     new_agent(0).save(tmp_path)
     other = new_agent(0, hidden_layers_sizes=[9])
-    before = other._snapshot()
+    before = loops.snapshot(other)
     with pytest.raises(ValueError, match=r"holds .*float32\[.*\] where .*float32\[.*\] was expected"):
         other.restore(tmp_path)
-    same_bits(other._snapshot(), before)
+    loops.same_bits(loops.snapshot(other), before)
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))])
+@pytest.mark.parametrize("network", ["mlp", "table"])
+def test_pickles_and_deep_copies_go_on_as_the_agent_does(way, network):
+    env = loops.environment("leduc_poker")
+    agent = loops.agent_for(env, None, network=network)
+    loops.play(env, [agent, agent], 9)
+    twin = way(agent)
+    loops.same_bits(loops.snapshot(twin), loops.snapshot(agent))
+    ends = []
+    for one in (agent, twin):
+        env.seed(8)
+        loops.play(env, [one, one], 9)
+        ends.append(loops.snapshot(one))
+    loops.same_bits(*ends)
+    seat = way(agent.seats(2)[1])
+    assert (seat.player_id, seat.step_counter) == (1, agent.step_counter)

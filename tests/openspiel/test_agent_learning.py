@@ -1,6 +1,7 @@
 """The agent learns: OpenSpiel's own bars, Kuhn poker, biased rock-paper-scissors without a collapse."""
 
 import numpy as np
+import openspiel_loops as loops
 import pyspiel
 import pytest
 from open_spiel.python import rl_environment, vector_env
@@ -24,19 +25,6 @@ def agents_for(env, seed, **keywords):
         openspiel.NeuRDCIX(player, *sizes, seed=env.num_players * seed + player, **keywords)
         for player in range(env.num_players)
     ]
-
-
-def train(env, agents, episodes):
-    for _ in range(episodes):
-        time_step = env.reset()
-        while not time_step.last():
-            if time_step.is_simultaneous_move():
-                actions = [agent.step(time_step).action for agent in agents]
-            else:
-                actions = [agents[time_step.observations["current_player"]].step(time_step).action]
-            time_step = env.step(actions)
-        for agent in agents:
-            agent.step(time_step)
 
 
 @pytest.mark.parametrize("network", ["mlp", "table"])
@@ -72,14 +60,8 @@ def test_openspiels_bar_for_dqn_on_tic_tac_toe():
     env = rl_environment.Environment("tic_tac_toe")
     sizes = env.observation_spec()["info_state"][0], env.action_spec()["num_actions"]
     agents = [openspiel.NeuRDCIX(player, *sizes, greedy=True) for player in range(2)]
-    train(env, agents, 1)
-    total = 0
-    for _ in range(1000):
-        time_step = env.reset()
-        while not time_step.last():
-            current = time_step.observations["current_player"]
-            time_step = env.step([agents[current].step(time_step, is_evaluation=True).action])
-        total += time_step.rewards[0]
+    loops.play(env, agents, 1)
+    total = sum(returns[0] for returns in loops.play(env, agents, 1000, is_evaluation=True))
     assert abs(total) >= 1000
 
 
@@ -92,7 +74,7 @@ def test_openspiels_game_for_wolf(network):
     """
     env = rl_environment.Environment("matrix_rps")
     agents = [openspiel.NeuRDCIX(player, 1, 3, network=network) for player in range(2)]
-    train(env, agents, 1000)
+    loops.play(env, agents, 1000)
     for agent in agents:
         policy = agent.step(env.reset(), is_evaluation=True).probs
         assert np.abs(policy - 1 / 3).sum() / 2 < 0.15, policy
@@ -106,7 +88,7 @@ def test_kuhn_poker_out_of_the_box(network):
         env = rl_environment.Environment(game)
         env.seed(seed)
         agents = agents_for(env, seed, network=network)
-        train(env, agents, 20_000)
+        loops.play(env, agents, 20_000)
         reached.append(openspiel.nash_conv(game, openspiel.JointPolicy(game, agents).to_tabular()))
     assert np.median(reached) < 0.2, reached
 
@@ -119,7 +101,7 @@ def test_biased_rock_paper_scissors_does_not_collapse(network):
     joint = openspiel.JointPolicy(env.game, agents)
     distances = []
     for _ in range(8):
-        train(env, agents, 2_500)
+        loops.play(env, agents, 2_500)
         state = env.game.new_initial_state()
         policies = [np.array(list(joint.action_probabilities(state, player).values())) for player in range(2)]
         assert min(policy.min() for policy in policies) > 0.005

@@ -4,6 +4,7 @@ import importlib
 import sys
 
 import numpy as np
+import openspiel_loops as loops
 import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
@@ -19,17 +20,9 @@ GAMES = ("kuhn_poker", "leduc_poker", GOOFSPIEL)
 
 def trained(name, episodes=20, observation_type=None, **keywords):
     game = pyspiel.load_game(name)
-    env = rl_environment.Environment(game, observation_type=observation_type)
-    env.seed(1)
-    sizes = env.observation_spec()["info_state"][0], env.action_spec()["num_actions"]
-    keywords = {"hidden_layers_sizes": [8], "batch_size": 4, **keywords}
-    agents = [openspiel.NeuRDCIX(player, *sizes, seed=player, **keywords) for player in range(2)]
-    for _ in range(episodes):
-        time_step = env.reset()
-        while not time_step.last():
-            time_step = env.step([agents[time_step.observations["current_player"]].step(time_step).action])
-        for agent in agents:
-            agent.step(time_step)
+    env = loops.environment(game, 1, observation_type=observation_type)
+    agents = loops.agents_for(env, **keywords)
+    loops.play(env, agents, episodes)
     return game, agents
 
 
@@ -153,8 +146,7 @@ def test_an_iteration_of_psro():
     for player, (old, new) in enumerate(populations):
         assert old.is_frozen()
         assert new.is_frozen()
-        assert new._agent.episode_counter > 8
-        assert (new._agent.player_id, old._agent.episode_counter) == (player, 0)
+        assert new.player_ids == [player]
         assert any(
             not np.array_equal(*pair) for pair in zip(old.get_weights(), new.get_weights(), strict=True)
         )
@@ -165,10 +157,8 @@ def test_an_iteration_of_psro():
 
 def test_copies_and_keywords():
     _, (agent, _) = trained("kuhn_poker")
-    assert "self" not in agent._kwargs
-    assert "__class__" not in agent._kwargs
-    again = type(agent)(**agent._kwargs)
-    assert again._kwargs == agent._kwargs
+    keywords = agent.__getstate__()["keywords"]
+    assert type(agent)(**keywords).__getstate__()["keywords"] == keywords
     exact, noisy = agent.copy_with_noise(), agent.copy_with_noise(sigma=0.5)
     for mine, same, other in zip(agent.get_weights(), exact.get_weights(), noisy.get_weights(), strict=True):
         assert np.array_equal(mine, same)
@@ -182,7 +172,7 @@ def test_copies_and_keywords():
     weights[0][:] = 7.0
     assert not np.array_equal(agent.get_weights()[0], weights[0])
     assert exact.episode_counter == 0
-    assert exact._random.seed != noisy._random.seed
+    assert not np.array_equal(loops.snapshot(exact)["seed"], loops.snapshot(noisy)["seed"])
     with pytest.raises(ValueError, match="sigma must be at least 0, but is -1"):
         agent.copy_with_noise(-1.0)
 
@@ -227,7 +217,9 @@ def test_a_table_that_knows_no_state_of_the_game_is_told_and_one_that_knows_some
     assert np.all(rows.sum(axis=1) == pytest.approx(1))
     fresh = [openspiel.NeuRDCIX(player, 30, 3, network="table") for player in range(2)]
     openspiel.JointPolicy(game, fresh).to_tabular()  # uniform by right: nothing has been learnt
-    agents[0]._rows = {row[::-1]: index for row, index in agents[0]._rows.items()}  # of some other game
+    state = agents[0].__getstate__()
+    other = {**state["snapshot"], "rows": state["snapshot"]["rows"][:, ::-1] + 1.0}  # of some other game
+    agents[0].__setstate__({**state, "snapshot": other})
     sentence = r"^player 0's table has \d+ rows, but none for information states of leduc_poker\(\): train it"
     with pytest.raises(ValueError, match=sentence):
         joint.to_tabular()

@@ -1,7 +1,5 @@
 """Bots: always a legal action, in OpenSpiel's own loop, with policies of Python and of C++."""
 
-import itertools
-
 import numpy as np
 import pyspiel
 import pytest
@@ -10,7 +8,7 @@ from open_spiel.python.algorithms import evaluate_bots
 from open_spiel.python.bots import policy as policy_bots
 
 from pohp_neurd import openspiel
-from pohp_neurd.openspiel import saved, uniforms
+from pohp_neurd.openspiel import saved
 
 ONE_ACTION = """
   EFG 2 R "Only one action" { "One" "Two" } ""
@@ -121,20 +119,3 @@ def test_bots_of_one_seed_play_independently(kind, folder):
     bots = [openspiel.bot(uniform if kind == "policy" else folder, player) for player in range(2)]
     mean, error = mean_return(bots, 4_000)
     assert abs(mean - 0.125) < 5 * error
-
-
-def test_bots_share_no_draws_with_other_seats_roles_and_seeds():
-    """1,000 uniform numbers a stream: no two streams share a number, or are correlated by 5 / sqrt(1,000)."""
-    streams = {
-        ("bot", seed, seat): openspiel.bot(Odd(None, {}), seat, seed=seed)._random.random(1_000)
-        for seed in range(3)
-        for seat in range(3)
-    }
-    for role in (uniforms.Role.ACTING, uniforms.Role.EVALUATING):
-        for seat in (None, 0, 1):
-            stream = uniforms.Uniforms(0, role, seat)
-            streams[role, 0, seat] = np.array([stream.draw() for _ in range(1_000)])
-    streams["numpy", 0, 0] = np.random.default_rng(0).random(1_000)
-    for (one, first), (other, second) in itertools.combinations(streams.items(), 2):
-        assert not set(first) & set(second), (one, other)
-        assert abs(np.corrcoef(first, second)[0, 1]) < 5 / np.sqrt(1_000), (one, other)

@@ -8,10 +8,10 @@ import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
-from open_spiel.python import policy as python_policy
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
 from pohp_neurd import exact, neural, openspiel
+from pohp_neurd import policy as policy_module
 from pohp_neurd.openspiel import policies
 
 
@@ -49,7 +49,7 @@ def test_network_in_one_pass_equals_state_by_state(leduc, network):
     model, parameters = network
     table = openspiel.table_of(leduc, network)
     state = pyspiel.load_game("leduc_poker").new_initial_state().child(0).child(3)
-    row = policies.rows_by_string(leduc)[0, state.information_state_string()]
+    row = leduc.information_state_strings.index(state.information_state_string())
     logits = np.asarray(
         model.apply(parameters, np.array(state.information_state_tensor(), np.float32)).logits
     )
@@ -115,14 +115,18 @@ def test_a_state_that_a_policy_does_not_know_is_named(leduc, table, network):
 
 
 def test_a_network_computes_only_where_its_inputs_fit(leduc, network):
-    """A tree without rows leaves all to the network; suit isomorphism makes tensors of another size."""
+    """With other legal actions it is computed; suit isomorphism makes tensors of another size."""
     policy = openspiel.NetworkPolicy(leduc, *network)
-    state = policies.witness_states(leduc)[5]
-    looked_up = policy.action_probabilities(state)
-    policy._rows = {}
-    assert policy.action_probabilities(state) == pytest.approx(looked_up, rel=1e-5)
+    state = first_decision(pyspiel.load_game("leduc_poker(action_mapping=true)"))
+    assert state.legal_actions() == [0, 1, 2]
+    tensor = np.array(state.information_state_tensor(), np.float32)
+    expected = policy_module.table(network[0].apply, network[1], tensor[None], np.ones((1, 3), bool))[0]
+    found = list(policy.action_probabilities(state).values())
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
     with pytest.raises(ValueError, match="does not know the state"):
-        policy.action_probabilities(first_decision(pyspiel.load_game("leduc_poker(suit_isomorphism=true)")))
+        policy.action_probabilities(
+            first_decision(pyspiel.load_game("leduc_poker(suit_isomorphism=true,action_mapping=true)"))
+        )
 
 
 def test_tables_that_are_none(leduc, table):
@@ -142,7 +146,7 @@ def test_openspiel_reads_our_policies(leduc, table):
     tabular = ours.to_tabular()
     assert isinstance(tabular, openspiel_policy.TabularPolicy)
     expected = exact.nash_conv(leduc, table)
-    cpp = python_policy.python_policy_to_pyspiel_policy(tabular)
+    cpp = openspiel_policy.python_policy_to_pyspiel_policy(tabular)
     assert pyspiel.nash_conv(game, cpp) == pytest.approx(expected, abs=1e-9)
 
 

@@ -2,7 +2,9 @@
 
 import itertools
 
+import independence
 import numpy as np
+import openspiel_loops as loops
 import pytest
 from open_spiel.python import rl_environment
 
@@ -68,40 +70,24 @@ def agents_for(env, seats=(0, 1), **keywords):
     return [openspiel.NeuRDCIX(seat, *sizes, **keywords) for seat in seats]
 
 
-def family(agent):
-    """An agent, its copies, and copies of copies."""
-    copies = [agent.copy_with_noise(), agent.copy_with_noise(0.1)]
-    copies += [copies[0].copy_with_noise(), copies[1].copy_with_noise(0.1)]
-    return [agent, *copies]
-
-
-def test_agents_of_one_seed_share_no_draw():
+def test_a_restored_agent_repeats_no_evaluation(tmp_path):
+    """Evaluations before and after, and the acting in between: 1,500 actions of uniform play each."""
     env = rl_environment.Environment("matrix_rps")
-    agents = [relative for agent in agents_for(env, SEATS) for relative in family(agent)]
-    acting = [uniforms_of(agent._random) for agent in agents]
-    evaluating = [agent._evaluation.random(DRAWS) for agent in agents]
-    none_alike([*acting, *evaluating])
-    fresh = agents_for(env, SEATS)
-    none_alike([agent.get_weights()[-1].ravel() for agent in fresh])
 
+    def actions(agent, is_evaluation=True):
+        many = [env.reset() for _ in range(1_500)]
+        return np.array([output.action for output in agent.step(many, is_evaluation)])
 
-def test_a_restored_agent_goes_on_and_repeats_no_evaluation(tmp_path):
-    env = rl_environment.Environment("matrix_rps")
-    for seat in SEATS:
+    for seat in (0, 1):
         (agent,) = agents_for(env, [seat])
-        copied = agent.copy_with_noise()
-        for saved in (agent, copied):
-            before = [uniforms_of(saved._random), saved._evaluation.random(DRAWS)]
-            saved.save(tmp_path)
-            (restored,) = agents_for(env, [seat], seed=99)
-            restored.restore(tmp_path)
-            acting, evaluating = uniforms_of(restored._random), restored._evaluation.random(DRAWS)
-            assert acting == uniforms_of(saved._random)
-            none_alike([*before, acting, evaluating])
-            (again,) = agents_for(env, [seat])
-            again.restore(tmp_path)
-            np.testing.assert_array_equal(again._evaluation.random(DRAWS), evaluating)
-        assert restored._random.seed == copied._random.seed > 2**64
+        before, acted = actions(agent), actions(agent, is_evaluation=False)
+        agent.save(tmp_path)
+        restored, again = (agents_for(env, [seat], seed=seed)[0] for seed in (99, 0))
+        restored.restore(tmp_path)
+        again.restore(tmp_path)
+        after = actions(restored)
+        np.testing.assert_array_equal(actions(again), after)
+        independence.check_all({"before": before, "acting": acted, "after": after})
 
 
 @pytest.mark.parametrize("kind", ["two agents", "seats of one agent"])
@@ -133,12 +119,7 @@ def test_two_default_agents_choose_independently(kind, is_evaluation):
 @pytest.mark.slow
 def test_default_agents_of_one_seed_leave_uniform_play():
     """Biased rock-paper-scissors: NashConv is 16.67 at the uniform policy, where lock step would stay."""
-    env = rl_environment.Environment("matrix_brps")
-    env.seed(0)
+    env = loops.environment("matrix_brps", 0)
     agents = agents_for(env)
-    for _ in range(8000):
-        time_step = env.reset()
-        time_step = env.step([agent.step(time_step).action for agent in agents])
-        for agent in agents:
-            agent.step(time_step)
+    loops.play(env, agents, 8000)
     assert openspiel.nash_conv(env.game, openspiel.JointPolicy(env.game, agents)) < 8

@@ -1,1 +1,1 @@
-"""NeuRD-CIX as an OpenSpiel agent: `agent`, its `settings`, its `buffer` of episodes, and `acting`."""
+"""NeuRD-CIX as an OpenSpiel agent: `agent`, its `settings`, `acting`, `buffer` of episodes, `learning`."""

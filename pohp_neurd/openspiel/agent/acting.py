@@ -8,6 +8,7 @@ called through `jax.jit`. Both agree with the learner's model to float precision
 import dataclasses
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,9 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from pohp_neurd import neural, policy, tabular, types
+from pohp_neurd.openspiel import uniforms
 
 _DEVIATION = 0.3
 """Of the first layer's first parameters; 1 / √11 of Kuhn poker's 11 inputs is the usual choice there."""
+
+_LENGTH = 3.0
+"""Information states that are longer, as vectors, are shortened for a network."""
 
 Forward = Callable[[Any, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 """(parameters on the host, agent states with a leading axis or without) -> logits, critic's values."""
@@ -143,8 +148,96 @@ def _table_forward(parameters: Any, rows: np.ndarray) -> tuple[np.ndarray, np.nd
     return logits, values
 
 
+def softmax(scores: Sequence[float]) -> list[float]:
+    """`policy.probabilities` on the host: of the logits of legal actions, in float64.
+
+    Plain floats: with a handful of actions, numpy's calls would take longer than the arithmetic. Rows sum to
+    1 as OpenSpiel's samplers ask.
+
+    >>> softmax([0.0, 0.0])
+    [0.5, 0.5]
+    """
+    highest = max(scores)
+    weights = [math.exp(score - highest) for score in scores]
+    total = math.fsum(weights)
+    if math.isnan(total):
+        raise FloatingPointError(
+            "the network's logits are not finite: its weights or the information state are too large."
+        )
+    return [weight / total for weight in weights]
+
+
 def probabilities(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
-    """`policy.probabilities` in float64 on the host, so that rows sum to 1 as OpenSpiel's samplers ask."""
-    masked = np.where(legal, logits.astype(np.float64), -np.inf)
-    weights = np.exp(masked - masked.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
+    """`softmax` at many information states: [S, A] from logits and masks of that shape."""
+    table = np.zeros(logits.shape)
+    for row, scores, mask in zip(table, logits, legal, strict=True):
+        row[mask] = softmax(scores[mask].tolist())
+    return table
+
+
+def choose(logits: np.ndarray, legal: Sequence[int], uniform: float) -> tuple[int, float, np.ndarray]:
+    """The action of `legal` that a uniform number picks, its probability, and those of all actions."""
+    every = logits.tolist()
+    chances = softmax([every[action] for action in legal])
+    action = uniforms.pick(list(zip(legal, chances, strict=True)), uniform)
+    row = np.zeros(len(every))
+    row[legal] = chances
+    return int(action), float(row[action]), row
+
+
+class Inputs:
+    """Information states as the model takes them: scaled for a network, numbers of rows for a table.
+
+    Args:
+      size: length of an information state.
+      max_rows: a table's, or None for a network.
+      scale: what a network's are divided by; None for one that follows the longest seen.
+    """
+
+    def __init__(self, size: int, max_rows: int | None, scale: float | None) -> None:
+        self._size, self._max_rows = size, max_rows
+        self._follows = scale is None and max_rows is None
+        self.scale = 1.0 if scale is None else scale
+        self.rows: dict[bytes, int] = {}
+        """A table's row for every information state met, by the bytes of its tensor."""
+        self.like = np.zeros(size, np.float32) if max_rows is None else np.zeros((), np.int32)
+        """An agent state, for the shape of arrays of them."""
+
+    def read(self, info_state: Any, seat: int, *, learns: bool) -> np.ndarray:
+        """The agent state: features, or a table's row. Scale and rows follow it where the agent `learns`."""
+        features = np.asarray(info_state, np.float32).reshape(-1)
+        if features.size != self._size:
+            raise ValueError(
+                f"the information state has {features.size} numbers, but info_state_size is {self._size}."
+            )
+        # A quick look; only where the product is not finite can there be something wrong.
+        square = float(features.dot(features))
+        if not math.isfinite(square):
+            square = float(np.square(features, dtype=float).sum())
+            if not math.isfinite(square):
+                raise ValueError(f"the information state of player {seat} holds a NaN or an infinity.")
+        if learns and self._follows and square > (_LENGTH * self.scale) ** 2:
+            self.scale = math.sqrt(square) / _LENGTH
+        return features if self._max_rows is None else self._row(features, learns)
+
+    def scaled(self, states: np.ndarray) -> np.ndarray:
+        """Agent states as the model takes them."""
+        return states if self._max_rows is not None or self.scale == 1 else states / np.float32(self.scale)
+
+    def many(self, info_states: Any) -> np.ndarray:
+        """What the model takes at many information states; −1 for those that a table has not met."""
+        states = np.asarray(info_states, np.float32)
+        if self._max_rows is None:
+            return self.scaled(states)
+        return np.array([self._row(features, False) for features in states], np.int32)
+
+    def _row(self, features: np.ndarray, learns: bool) -> np.ndarray:
+        name = (features + 0.0).tobytes()  # the sum makes a zero of a negative zero
+        row = self.rows.get(name, -1)
+        if row < 0 and learns:
+            if len(self.rows) == self._max_rows:
+                raise ValueError(
+                    f"the table is full: there are more than max_states={len(self.rows)} information states."
+                )
+            row = self.rows[name] = len(self.rows)
+        return np.asarray(row, np.int32)

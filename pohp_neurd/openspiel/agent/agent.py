@@ -4,7 +4,6 @@ The agent learns from whole episodes: every `batch_size` of them it makes one up
 not matter: only at its turns, at every time step, in a vector of environments, alone or for all seats.
 """
 
-import dataclasses
 import math
 import operator
 import pathlib
@@ -19,14 +18,7 @@ from open_spiel.python import rl_agent
 
 from pohp_neurd import checkpoint, files, learners, types
 from pohp_neurd.openspiel import uniforms
-from pohp_neurd.openspiel.agent import acting as host_model
-from pohp_neurd.openspiel.agent import buffer as experience
-from pohp_neurd.openspiel.agent import episode
-from pohp_neurd.openspiel.agent import settings as agent_settings
-
-_LENGTH = 3.0
-"""Information states that are longer, as vectors, are shortened for a network."""
-_NOT_FINITE = "the network's logits are not finite: its weights or the information state are too large."
+from pohp_neurd.openspiel.agent import acting, buffer, learning, settings
 
 
 class NeuRDCIX(rl_agent.AbstractAgent):
@@ -105,32 +97,22 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         # What PSRO builds copies from. A zero-argument super() anywhere in here would add to `locals()`.
         given = {name: value for name, value in locals().items() if name not in ("self", "unknown")}
         self._kwargs = given
-        agent_settings.refuse(unknown, given)
+        settings.refuse(unknown, given)
         if player_id is not None and operator.index(player_id) < 0:
             raise ValueError(f"player_id must be at least 0, or None for all seats, but is {player_id}.")
         others = ("player_id", "greedy", "seed")
-        self._settings = agent_settings.settings({name: given[name] for name in given if name not in others})
-        begun = agent_settings.whole("seed", seed, least=0)
+        told = settings.settings({name: given[name] for name in given if name not in others})
+        begun = settings.whole("seed", seed, least=0)
         if begun >= uniforms.SEEDS:
             raise ValueError(f"seed must be below 2**128, but is {begun}.")
 
         self.player_id = None if player_id is None else operator.index(player_id)
         self._greedy = greedy
-        self._program = agent_settings.program(self._settings)
-        self._is_table = self._program.host.is_table
-        self._adopt(self._program.init(self._program.host.model.init(key=_key(begun, self.player_id))))
-        size = self._settings.info_state_size
-        like = np.zeros((), np.int32) if self._is_table else np.zeros(size, np.float32)
-        self._experience = experience.Experience(self._settings.num_actions, like)
-        self._rows: dict[bytes, int] = {}
+        self._learning = learning.Learning(told, _key(begun, self.player_id))
+        rows = told.max_states if self._learning.program.host.is_table else None
+        self._inputs = acting.Inputs(told.info_state_size, rows, input_scale)
+        self._experience = buffer.Experience(told.num_actions, self._inputs.like)
         self._copies = 0
-        self._largest = -math.inf
-        self._centre = 0.0 if return_centre is None else return_centre
-        self._scale = 1.0 if return_scale is None else return_scale
-        self._input_scale = 1.0 if input_scale is None else input_scale
-        self._loss: float | None = None
-        self._info: learners.Info | None = None
-        self._capacity = _power_of_two(4 * self._settings.batch_size)
         self._random = uniforms.Uniforms(begun, uniforms.Role.ACTING, self.player_id)
         # Evaluations draw from a stream of their own, so that they leave no trace.
         self._evaluation = uniforms.generator(begun, uniforms.Role.EVALUATING, self.player_id)
@@ -143,145 +125,90 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         A list of time steps, one for each environment of a `SyncVectorEnv`, gives a list. When it is not the
         agent's turn, or the episode is over, the action is None. In evaluation nothing is remembered.
         """
-        if isinstance(time_step, list):
-            return self._steps(time_step, self.player_id, is_evaluation)
-        return self._steps([time_step], self.player_id, is_evaluation)[0]
+        return self.step_at(self.player_id, time_step, is_evaluation)
 
-    def _steps(
-        self, time_steps: list[Any], player: int | None, is_evaluation: bool
-    ) -> list[rl_agent.StepOutput]:
+    def step_at(self, player: int | None, time_step: Any, is_evaluation: bool = False) -> Any:
+        """`step` at the seat `player`; None for whoever is to move."""
+        several = isinstance(time_step, list)
+        time_steps = time_step if several else [time_step]
+        nothing = np.zeros(self._learning.told.num_actions)
         outputs: list[Any] = []
-        acting = []
-        for environment, time_step in enumerate(time_steps):
+        acting_at = []
+        for environment, shown in enumerate(time_steps):
             answers = {}
             if not is_evaluation:
-                self._look_around(time_step)
-                answers = self._experience.see(environment, time_step, self.player_id)
+                if self._learning.told.players is None:
+                    self._learning.meet(len(shown.observations["info_state"]))
+                answers = self._experience.see(environment, shown, self.player_id)
                 self._learn_if_due()
-            seat = _turn(time_step, player)
+            seat = _turn(shown, player)
             if seat is None:
-                outputs.append(rl_agent.StepOutput(None, np.zeros(self._settings.num_actions)))
+                outputs.append(rl_agent.StepOutput(None, nothing.copy()))
             elif seat in answers:
                 outputs.append(answers[seat])
-            elif not len(time_step.observations["legal_actions"][seat]):
-                outputs.append(self._nothing_legal(time_step, seat))
+            elif not len(shown.observations["legal_actions"][seat]):
+                if not shown.is_simultaneous_move():
+                    raise ValueError(f"it is the turn of player {seat}, but there is no legal action.")
+                # Where others move at the same time, a player may have nothing to do; as OpenSpiel says it.
+                outputs.append(rl_agent.StepOutput(pyspiel.INVALID_ACTION, nothing.copy()))
             else:
-                state = self._agent_state(self._features(time_step, seat, is_evaluation), is_evaluation)
-                acting.append((environment, seat, state))
+                info_state = shown.observations["info_state"][seat]
+                state = self._inputs.read(info_state, seat, learns=not is_evaluation)
+                acting_at.append((environment, seat, state))
                 outputs.append(None)
-        if acting:
-            self._act(time_steps, acting, outputs, is_evaluation)
-        return outputs
-
-    def _look_around(self, time_step: Any) -> None:
-        """Learns from the first time step whether the agent is alone."""
-        if self._settings.players is None:
-            players = len(time_step.observations["info_state"])
-            self._settings = dataclasses.replace(self._settings, players=players)
-            self._program = agent_settings.program(self._settings)
+        if acting_at:
+            self._act(time_steps, acting_at, outputs, is_evaluation)
+        return outputs if several else outputs[0]
 
     def _act(
         self,
         time_steps: list[Any],
-        acting: list[tuple[int, int, np.ndarray]],
+        acting_at: list[tuple[int, int, np.ndarray]],
         outputs: list[Any],
         is_evaluation: bool,
     ) -> None:
-        """Fills in the outputs of the environments and seats in `acting`, from one pass over the model."""
-        states = acting[0][2] if len(acting) == 1 else np.array([state for *_, state in acting])
-        logits, values = self._program.host.forward(self._host, self._inputs(states))
-        said = [0.0] * len(acting) if values is None else values.reshape(-1).tolist()
-        for row, value, place in zip(logits.reshape(len(acting), -1), said, acting, strict=True):
+        """Fills in the outputs of the environments and seats in `acting_at`, from one pass over the model."""
+        count, num_actions = len(acting_at), self._learning.told.num_actions
+        states = acting_at[0][2] if count == 1 else np.array([state for *_, state in acting_at])
+        logits, values = self._learning.forward(self._inputs.scaled(states))
+        scale = self._learning.returns.scale
+        said = [0.0] * count if values is None else values.reshape(-1).tolist()
+        for row, value, place in zip(logits.reshape(count, -1), said, acting_at, strict=True):
             environment, seat, state = place
             time_step = time_steps[environment]
             legal = time_step.observations["legal_actions"][seat]
+            if max(legal) >= num_actions:
+                raise ValueError(f"action {max(legal)} is legal, but num_actions is {num_actions}.")
             draw = float(self._evaluation.random()) if is_evaluation else self._random.draw()
-            action, probability, probabilities = _choose(row, legal, draw)
+            action, probability, probabilities = acting.choose(row, legal, draw)
             if is_evaluation and self._greedy:
                 action = int(legal[np.argmax(probabilities[legal])])
-                probabilities = np.eye(len(probabilities))[action]
+                probabilities = np.eye(num_actions)[action]
             outputs[environment] = output = rl_agent.StepOutput(action, probabilities)
             if not is_evaluation:
-                choice = episode.Choice(state, legal, action, probability, self._scale * value)
+                choice = buffer.Choice(state, legal, action, probability, scale * value)
                 self._experience.chose(environment, time_step, seat, choice, output)
-
-    def _features(self, time_step: Any, seat: int, is_evaluation: bool) -> np.ndarray:
-        features = np.asarray(time_step.observations["info_state"][seat], np.float32).reshape(-1)
-        size, num_actions = self._settings.info_state_size, self._settings.num_actions
-        if features.size != size:
-            raise ValueError(
-                f"the information state has {features.size} numbers, but info_state_size is {size}."
-            )
-        # A quick look; only where the product is not finite can there be something wrong.
-        square = float(features.dot(features))
-        if not math.isfinite(square):
-            square = float(np.square(features, dtype=float).sum())
-            if not math.isfinite(square):
-                raise ValueError(f"the information state of player {seat} holds a NaN or an infinity.")
-        if square > self._longest_square and not is_evaluation:
-            self._input_scale = math.sqrt(square) / _LENGTH
-        highest = max(time_step.observations["legal_actions"][seat])
-        if highest >= num_actions:
-            raise ValueError(f"action {highest} is legal, but num_actions is {num_actions}.")
-        return features
-
-    def _nothing_legal(self, time_step: Any, seat: int) -> rl_agent.StepOutput:
-        # Where others move at the same time, a player may have nothing to do; OpenSpiel says it like this.
-        if time_step.is_simultaneous_move():
-            return rl_agent.StepOutput(pyspiel.INVALID_ACTION, np.zeros(self._settings.num_actions))
-        raise ValueError(f"it is the turn of player {seat}, but there is no legal action.")
-
-    def _agent_state(self, features: np.ndarray, is_evaluation: bool) -> np.ndarray:
-        """What the model takes: the features, or the row of a table that stands for them."""
-        if not self._is_table:
-            return features
-        name = (features + 0.0).tobytes()  # the sum makes a zero of a negative zero
-        row = self._rows.get(name, -1)
-        if row < 0 and not is_evaluation:
-            if len(self._rows) == self._settings.max_states:
-                raise ValueError(
-                    f"the table is full: there are more than max_states={len(self._rows)} information states."
-                )
-            row = self._rows[name] = len(self._rows)
-        return np.asarray(row, np.int32)
-
-    @property
-    def _longest_square(self) -> float:
-        """The square of the length up to which information states leave the scale of inputs as it is."""
-        if self._is_table or self._settings.input_scale is not None:
-            return math.inf
-        return (_LENGTH * self._input_scale) ** 2
-
-    def _inputs(self, states: np.ndarray) -> np.ndarray:
-        """Information states as the network takes them; rows of a table as they are."""
-        return states if self._is_table or self._input_scale == 1 else states / np.float32(self._input_scale)
 
     def probabilities(self, info_states: Any, legal: Any) -> np.ndarray:
         """The policy at many information states at once, float64 [S, A]; `legal` is a mask of that shape."""
-        states = np.asarray(info_states, np.float32)
-        if self._is_table:
-            states = np.array([self._agent_state(row, True) for row in states], np.int32)
-        logits, _ = self._program.host.forward(self._host, self._inputs(states))
-        if not np.isfinite(logits).all():
-            raise FloatingPointError(_NOT_FINITE)
-        return host_model.probabilities(logits, np.asarray(legal, bool))
+        logits, _ = self._learning.forward(self._inputs.many(info_states))
+        return acting.probabilities(logits, np.asarray(legal, bool))
 
     @property
     def info_state_size(self) -> int:
         """How many numbers an information state has."""
-        return self._settings.info_state_size
+        return self._learning.told.info_state_size
 
     def met(self, info_states: Any) -> np.ndarray:
         """Which information states the model has an answer of its own for, bool [S]: a network for all."""
-        if not self._is_table:
+        if not self._learning.program.host.is_table:
             return np.ones(len(info_states), bool)
-        states = np.asarray(info_states, np.float32)
-        return np.array([self._agent_state(row, True) >= 0 for row in states], bool)
+        return self._inputs.many(info_states) >= 0
 
     @property
     def states_met(self) -> int:
         """How many rows of a table are in use; 0 for a network."""
-        return len(self._rows)
+        return len(self._inputs.rows)
 
     # Learning.
 
@@ -301,86 +228,30 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         """
         del time_step
         batch = self._experience.take_batch()
-        if not batch:
-            return
-        decisions, loss = self._decisions(batch)
-        state, info, finite = self._program.update(self._state, decisions)
-        if not finite:
-            settings = self._settings
-            raise FloatingPointError(
-                f"learning diverged: weights or the optimizer's sums are not finite after update "
-                f"{int(self._state.updates) + 1}, which is not made; try a smaller pi_learning_rate "
-                f"(it is {agent_settings.shown(settings.pi_learning_rate)}), a smaller critic_learning_rate "
-                f"(it is {settings.critic_learning_rate:g}) or a max_global_gradient_norm."
-            )
-        self._adopt(state)
-        self._info, self._loss = info, loss
+        if batch:
+            arrays = self._experience.arrays(batch)
+            scaled = self._inputs.scaled(arrays["agent_state"])
+            self._learning.update({**arrays, "agent_state": scaled})
 
     def anneal_learning_rate(self, update: int, num_total_updates: int) -> None:
         """Later updates make steps of 1 − update / num_total_updates times the usual length, as in PPO."""
         if not 0 <= update <= num_total_updates or num_total_updates == 0:
             raise ValueError(f"update must lie between 0 and num_total_updates, but is {update}.")
-        self._adopt(agent_settings.annealed(self._state, 1.0 - update / num_total_updates))
+        self._learning.anneal(1.0 - update / num_total_updates)
 
     def _learn_if_due(self) -> None:
-        if self._experience.batch_episodes >= self._settings.batch_size:
+        if self._experience.batch_episodes >= self._learning.told.batch_size:
             self.learn()
-
-    def _decisions(self, batch: list[episode.Choice]) -> tuple[learners.Decision, float]:
-        """The batch and its loss; padded to a fixed length, so that one compiled update serves all."""
-        count = len(batch)
-        self._capacity = max(self._capacity, _power_of_two(count))
-        arrays = self._experience.arrays(batch)
-        returns, values = arrays["return_"], arrays["value"]
-        if not np.isfinite(returns).all():
-            raise ValueError("a return is not a finite number: rewards and discounts must be finite.")
-        self._largest = max(self._largest, float(returns.max()))
-        shift = self._largest
-        if self._settings.max_return is not None:
-            shift = self._settings.max_return
-            if self._largest > shift + 1e-6 * max(1.0, abs(shift)):
-                raise ValueError(f"max_return is {shift:g}, but there was a return of {self._largest:g}.")
-        if self._settings.return_scale is None:
-            so_far = self._scale if self._state.updates > 0 else 0.0
-            self._scale = max(so_far, float(np.abs(returns).max())) or 1.0
-        # A critic that began below all returns would make every choice look good, and CIX would then hold on
-        # to whatever comes first.
-        if self._state.updates == 0 and self._settings.return_centre is None:
-            self._centre = float(returns.mean())
-        values = values + self._centre if self._program.uses_value else np.full(count, shift)
-        loss = float(0.5 * np.mean((returns - values) ** 2))
-
-        def padded(array: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
-            whole = np.zeros((self._capacity, *array.shape[1:]), dtype)
-            whole[:count] = array
-            return whole
-
-        decisions = learners.Decision(
-            agent_state=padded(self._inputs(arrays["agent_state"]), arrays["agent_state"].dtype),
-            legal=padded(arrays["legal"], bool),
-            action=padded(arrays["action"], np.int32),
-            probability=padded(arrays["probability"]),
-            return_=padded((returns - shift) / self._scale),
-            baseline=padded((values - shift) / self._scale),
-            # A mean over decisions, so that the step does not grow with the length of episodes.
-            weight=padded(np.full(count, 1.0 / count)),
-            target=padded((returns - self._centre) / self._scale),
-        )
-        return decisions, loss
-
-    def _adopt(self, state: learners.State) -> None:
-        self._state = state
-        self._host = jax.tree.map(np.asarray, state.parameters)
 
     @property
     def loss(self) -> float | None:
         """½ mean (G − V)² over the last batch; None before the first update."""
-        return self._loss
+        return self._learning.loss
 
     @property
     def info(self) -> learners.Info | None:
         """The learner's diagnostics of the last update."""
-        return self._info
+        return self._learning.info
 
     @property
     def step_counter(self) -> int:
@@ -400,7 +271,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
 
     def get_weights(self) -> list[np.ndarray]:
         """The parameters, as copies."""
-        return [np.array(leaf) for leaf in jax.tree.leaves(self._host)]
+        return [np.array(leaf) for leaf in jax.tree.leaves(self._learning.parameters)]
 
     def copy_with_noise(self, sigma: float = 0.0) -> "NeuRDCIX":
         """A fresh agent with these parameters, each with Gaussian noise of deviation `sigma`.
@@ -417,10 +288,10 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         def noisy(leaf: np.ndarray) -> jax.Array:
             return jnp.asarray(leaf + np.asarray(sigma * random.standard_normal(leaf.shape), leaf.dtype))
 
-        copied._rows = dict(self._rows)
-        copied._largest, copied._centre = self._largest, self._centre
-        copied._scale, copied._input_scale = self._scale, self._input_scale
-        copied._adopt(self._program.init(jax.tree.map(noisy, self._host)))
+        copied._inputs.rows, copied._inputs.scale = dict(self._inputs.rows), self._inputs.scale
+        mine, theirs = self._learning, copied._learning
+        theirs.returns = mine.returns
+        theirs.adopt(mine.program.init(jax.tree.map(noisy, mine.parameters)))
         return copied
 
     # Pickles hold what a checkpoint holds, and the settings.
@@ -464,47 +335,44 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         return pathlib.Path(checkpoint_dir) / f"neurd_cix_{seat}"
 
     def _snapshot(self) -> dict[str, Any]:
-        rows = np.frombuffer(b"".join(self._rows), np.float32)
-        counters = [self._random.count, self._copies, self._capacity, self._settings.players or 0]
+        learnt, rows = self._learning, np.frombuffer(b"".join(self._inputs.rows), np.float32)
+        counters = [self._random.count, self._copies, learnt.capacity, learnt.told.players or 0]
         return {
-            "learner": self._state,
+            "learner": learnt.state,
             "experience": self._experience.snapshot(),
-            "rows": rows.reshape(-1, self._settings.info_state_size),
+            "rows": rows.reshape(-1, self.info_state_size),
             "seed": uniforms.to_words(self._random.seed),
             "counters": np.array(counters, np.int64),
-            "largest": np.array([self._largest, self._centre, self._scale, self._input_scale]),
-            "loss": np.array(math.nan if self._loss is None else self._loss),
+            "largest": np.array([*learnt.returns, self._inputs.scale]),
+            "loss": np.array(math.nan if learnt.loss is None else learnt.loss),
         }
 
     def _snapshot_like(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
         """A snapshot of the sizes that a saved one has, where these depend on what was going on."""
 
-        def length(name: str) -> int:
-            return (*shapes.get(name, ()), 0)[0]
+        def like(path: Any, leaf: Any) -> Any:
+            name = jax.tree_util.keystr(path)
+            if not name.startswith(("['experience']", "['rows']")) or name.endswith("['counters']"):
+                return leaf
+            return np.zeros((*shapes.get(name, ())[:1], *leaf.shape[1:]), leaf.dtype)
 
-        names = ("['batch']['action']", "['open']['action']", "['posted']")
-        return {
-            **self._snapshot(),
-            "experience": self._experience.snapshot_like(
-                *(length(f"['experience']{name}") for name in names)
-            ),
-            "rows": np.zeros((length("['rows']"), self._settings.info_state_size), np.float32),
-        }
+        return jax.tree_util.tree_map_with_path(like, self._snapshot())
 
     def _take(self, saved: Mapping[str, Any]) -> None:
-        self._adopt(jax.tree.map(jnp.asarray, saved["learner"]))
+        learnt = self._learning
+        learnt.adopt(jax.tree.map(jnp.asarray, saved["learner"]))
         self._experience.restore(saved["experience"])
-        self._rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
-        count, self._copies, self._capacity, players = saved["counters"].tolist()
-        self._settings = dataclasses.replace(self._settings, players=players or None)
-        self._program = agent_settings.program(self._settings)
+        self._inputs.rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
+        count, self._copies, learnt.capacity, players = saved["counters"].tolist()
+        learnt.meet(players or None)
         seed = uniforms.from_words(saved["seed"])
         self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, self.player_id, count)
         # How many evaluations there were is not kept. By the count, what is drawn now repeats none of them.
         self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, self.player_id, count)
-        self._largest, self._centre, self._scale, self._input_scale = saved["largest"].tolist()
+        *returns, self._inputs.scale = saved["largest"].tolist()
+        learnt.returns = learning.Returns(*returns)
         loss = float(saved["loss"])
-        self._loss = None if math.isnan(loss) else loss
+        learnt.loss = None if math.isnan(loss) else loss
 
 
 class Seat(rl_agent.AbstractAgent):
@@ -515,9 +383,7 @@ class Seat(rl_agent.AbstractAgent):
 
     def step(self, time_step: Any, is_evaluation: bool = False) -> Any:
         """As `NeuRDCIX.step`, at this seat."""
-        if isinstance(time_step, list):
-            return self.agent._steps(time_step, self.player_id, is_evaluation)
-        return self.agent._steps([time_step], self.player_id, is_evaluation)[0]
+        return self.agent.step_at(self.player_id, time_step, is_evaluation)
 
     @property
     def loss(self) -> float | None:
@@ -550,32 +416,3 @@ def _turn(time_step: Any, player: int | None) -> int | None:
     if player is None:
         return current if current >= 0 else None
     return player if player == current else None
-
-
-def _choose(logits: np.ndarray, legal: Sequence[int], draw: float) -> tuple[int, float, np.ndarray]:
-    """An action, its probability, and all probabilities: softmax over `legal` and inverse sampling.
-
-    Plain floats: with a handful of actions, numpy's calls would take longer than the arithmetic.
-    """
-    every = logits.tolist()
-    scores = [every[action] for action in legal]
-    highest = max(scores)
-    weights = [math.exp(score - highest) for score in scores]
-    total = math.fsum(weights)
-    if math.isnan(total):
-        raise FloatingPointError(_NOT_FINITE)
-    left = draw * total
-    index = scores.index(highest)  # where rounding leads past the end
-    for position, weight in enumerate(weights):
-        left -= weight
-        if left < 0:
-            index = position
-            break
-    probabilities = np.zeros(logits.shape[0])
-    probabilities[legal] = weights
-    probabilities /= total
-    return int(legal[index]), weights[index] / total, probabilities
-
-
-def _power_of_two(count: int) -> int:
-    return 1 << max(0, count - 1).bit_length()

@@ -4,19 +4,61 @@ Time steps come as an `rl_environment` loop shows them: at the agent's turns onl
 repeatedly.
 """
 
+import dataclasses
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyspiel
 
-from pohp_neurd.openspiel.agent import episode
-
 _LONG, _ENDLESS = 128, 8192
 """From so many choices without an end on it is asked whether there was one; from so many it is not asked."""
 _COUNTERS = ("steps", "episodes", "batch_episodes")
+_NUMBERS = ("action", "probability", "value", "reward", "continuation", "return_", "earned")
+
+
+@dataclasses.dataclass(slots=True)
+class Choice:
+    """One choice of an action, and what has followed it so far."""
+
+    agent_state: Any
+    """Features for a network, a row for a table."""
+    legal: Sequence[int]
+    action: int
+    probability: float
+    """π(A) when A was drawn."""
+    value: float
+    """What the critic said at the time; 0 without one."""
+    reward: float = 0.0
+    """Discounted sum of rewards up to the seat's next choice."""
+    continuation: float = 1.0
+    """Product of the discounts up to there."""
+    return_: float = 0.0
+    """Known when the episode is over."""
+    earned: float = math.nan
+    """All earned in the episode when this was last looked at; NaN where the environment does not say."""
+
+    def follow(self, reward: float, discount: float) -> None:
+        """Takes in one more time step after the choice."""
+        self.reward += self.continuation * reward
+        self.continuation *= discount
+
+
+def close(choices: Sequence[Choice]) -> None:
+    """Fills in the returns of an episode that is over: G_t = r_{t+1} + γ_{t+1} G_{t+1}, and 0 beyond.
+
+    >>> followed = [(1.0, 0.5), (4.0, 0.0)]
+    >>> choices = [Choice(None, [0], 0, 1.0, 0.0, reward, discount) for reward, discount in followed]
+    >>> close(choices)
+    >>> [choice.return_ for choice in choices]
+    [3.0, 4.0]
+    """
+    following = 0.0
+    for choice in reversed(choices):
+        following = float(choice.reward + choice.continuation * following)
+        choice.return_ = following
 
 
 class Experience:
@@ -29,10 +71,10 @@ class Experience:
 
     def __init__(self, num_actions: int, like: np.ndarray) -> None:
         self._num_actions, self._like = num_actions, like
-        self.batch: list[episode.Choice] = []
+        self.batch: list[Choice] = []
         """Choices of finished episodes, not learnt from yet."""
         self.steps = self.episodes = self.batch_episodes = 0
-        self._open: dict[int, dict[int, list[episode.Choice]]] = {}
+        self._open: dict[int, dict[int, list[Choice]]] = {}
         self._posted: set[int] = set()
         # Not part of a snapshot: what tells apart calls with one and the same time step, and warnings.
         self._seen: dict[int, tuple[Any, dict[int, Any]]] = {}
@@ -68,7 +110,7 @@ class Experience:
             self._finish(environment)
         return answers
 
-    def chose(self, environment: int, time_step: Any, seat: int, choice: episode.Choice, answer: Any) -> None:
+    def chose(self, environment: int, time_step: Any, seat: int, choice: Choice, answer: Any) -> None:
         """Remembers a choice at `time_step`, which has been seen, and what was answered."""
         choice.earned = self._earned(time_step, seat)
         choices = self._open.setdefault(environment, {}).setdefault(seat, [])
@@ -88,18 +130,16 @@ class Experience:
             if is_over:
                 self._finish(environment)
 
-    def take_batch(self) -> list[episode.Choice]:
+    def take_batch(self) -> list[Choice]:
         """The batch, which is empty from now on."""
         batch, self.batch, self.batch_episodes = self.batch, [], 0
         return batch
 
-    def arrays(self, choices: Sequence[episode.Choice]) -> dict[str, np.ndarray]:
+    def arrays(self, choices: Sequence[Choice]) -> dict[str, np.ndarray]:
         """`choices` as arrays with a leading axis."""
-        return episode.to_arrays(choices, self._num_actions, self._like)
+        return to_arrays(choices, self._num_actions, self._like)
 
-    def _follow(
-        self, running: dict[int, list[episode.Choice]], time_step: Any, posted: bool, is_last: bool
-    ) -> None:
+    def _follow(self, running: dict[int, list[Choice]], time_step: Any, posted: bool, is_last: bool) -> None:
         rewards, discounts = time_step.rewards, time_step.discounts
         lost = not (self._watches or is_last) and len(rewards) > 1 and any(rewards)
         for seat, choices in running.items():
@@ -127,7 +167,7 @@ class Experience:
             self._unreadable = True
             return math.nan
 
-    def _doubt(self, choices: Sequence[episode.Choice]) -> None:
+    def _doubt(self, choices: Sequence[Choice]) -> None:
         """Warns where what looks like one episode is probably many.
 
         Who moves second and is stepped at its turns only sees no beginning, and an end only if it is shown
@@ -144,7 +184,7 @@ class Experience:
     def _finish(self, environment: int) -> None:
         self._began.discard(environment)
         for choices in self._open.pop(environment, {}).values():
-            episode.close(choices)
+            close(choices)
             self.batch.extend(choices)
         self.episodes += 1
         self.batch_episodes += 1
@@ -171,24 +211,30 @@ class Experience:
             "counters": np.array([getattr(self, name) for name in _COUNTERS], np.int64),
         }
 
-    def snapshot_like(self, batch: int, running: int, posted: int) -> dict[str, Any]:
-        """A snapshot of other sizes: so many choices in the batch and under way, so many posted rewards."""
-        blank = episode.Choice(np.zeros_like(self._like), [0], 0, 0.0, 0.0)
-        return {
-            **self.snapshot(),
-            "batch": self.arrays([blank] * batch),
-            "open": self.arrays([blank] * running),
-            "open_at": np.zeros((running, 2), np.int64),
-            "posted": np.zeros(posted, np.int64),
-        }
-
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Takes on a snapshot."""
-        self.batch = list(episode.from_arrays(snapshot["batch"]))
+        self.batch = list(from_arrays(snapshot["batch"]))
         self._open, self._seen, self._began = {}, {}, set()
         where = snapshot["open_at"].tolist()
-        for (environment, seat), choice in zip(where, episode.from_arrays(snapshot["open"]), strict=True):
+        for (environment, seat), choice in zip(where, from_arrays(snapshot["open"]), strict=True):
             self._open.setdefault(environment, {}).setdefault(seat, []).append(choice)
         self._posted = set(snapshot["posted"].tolist())
         for name, value in zip(_COUNTERS, snapshot["counters"].tolist(), strict=True):
             setattr(self, name, value)
+
+
+def to_arrays(choices: Sequence[Choice], num_actions: int, like: np.ndarray) -> dict[str, np.ndarray]:
+    """`choices` as arrays with a leading axis; agent states are shaped as `like`."""
+    legal = np.zeros((len(choices), num_actions), bool)
+    for row, choice in enumerate(choices):
+        legal[row, choice.legal] = True
+    states = np.array([choice.agent_state for choice in choices], like.dtype)
+    arrays = {name: np.array([getattr(choice, name) for choice in choices], float) for name in _NUMBERS}
+    return {"agent_state": states.reshape(len(choices), *like.shape), "legal": legal, **arrays}
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray]) -> Iterable[Choice]:
+    """The choices that `to_arrays` was given."""
+    numbers = (arrays[name].tolist() for name in _NUMBERS)
+    for state, legal, action, *rest in zip(arrays["agent_state"], arrays["legal"], *numbers, strict=True):
+        yield Choice(state, np.flatnonzero(legal).tolist(), int(action), *rest)

@@ -1,20 +1,15 @@
-"""What an agent is told once: model, learner, step sizes; checked, and compiled into functions."""
+"""What an agent is told once: model, learner, step sizes; checked, defaults filled in."""
 
 import dataclasses
 import difflib
-import functools
 import math
 import operator
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 
-from pohp_neurd import checks, learners, optimizers, policy, shaping, types
-from pohp_neurd.openspiel.agent import acting as host_model
+from pohp_neurd import checks, types
 
 _SUITED = {
     ("table", "sgd"): (1.0, 0.5),
@@ -23,7 +18,6 @@ _SUITED = {
     ("network", "adam"): (0.003, 0.003),
 }
 """Step sizes of policy and critic that suit a kind of model and an optimizer."""
-_MAGNET = 0.2
 _ELSEWHERE = {
     "state_representation_size": "info_state_size",
     "input_shape": "info_state_size",
@@ -55,11 +49,6 @@ def whole(name: str, value: Any, *, least: int = 1) -> int:
     if number < least or isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be a whole number of at least {least}, but is {value!r}.")
     return number
-
-
-def shown(rate: float | types.Schedule) -> str:
-    """A step size in words."""
-    return "a schedule" if callable(rate) else f"{rate:g}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,118 +118,3 @@ def settings(given: Mapping[str, Any]) -> Settings:
     for name, value in zip(("pi_learning_rate", "critic_learning_rate"), suited, strict=True):
         clean[name] = value if clean[name] is None else clean[name]
     return Settings(**clean)
-
-
-class Program(NamedTuple):
-    """The functions of an agent; agents of the same settings share one, and compile it once."""
-
-    host: host_model.HostModel
-    init: Any
-    """Parameters -> learners.State."""
-    update: Any
-    """(learners.State, learners.Decision) -> (learners.State, learners.Info, all finite?), compiled."""
-    uses_value: bool
-
-
-def program(settings: Settings) -> Program:
-    """The functions of `settings`."""
-    try:
-        hash(settings)
-    except TypeError:  # a network or a schedule that cannot be hashed is compiled for itself
-        return _program(settings)
-    return _shared_program(settings)
-
-
-@functools.lru_cache(maxsize=32)
-def _shared_program(settings: Settings) -> Program:
-    return _program(settings)
-
-
-def _program(settings: Settings) -> Program:
-    host = host_model.build(
-        settings.network,
-        settings.info_state_size,
-        settings.num_actions,
-        settings.hidden_layers_sizes,
-        settings.max_states,
-        settings.baseline != "none",
-    )
-    if settings.baseline == "value" and not host.has_critic:
-        raise ValueError("baseline 'value' needs a network that returns a value beside its logits.")
-    strength = settings.magnet_strength
-    if strength is None:  # with one player too there is a reference, so that nothing changes its shape
-        strength = 0.0 if settings.players == 1 else _MAGNET
-    magnet = None
-    if settings.magnet_strength != 0:
-        magnet = shaping.Magnet(strength, settings.magnet_speed)
-    rule = _with_entropy(learners.rule(settings.learner, settings.exploration), settings.entropy_cost)
-    init, update = learners.learner(
-        host.model.apply,
-        rule,
-        _optimizer(settings),
-        common_mode=settings.common_mode,
-        threshold=settings.threshold,
-        magnet=magnet,
-        critic_cost=_critic_cost(settings),
-    )
-
-    def told(state: learners.State, decisions: learners.Decision) -> tuple[Any, Any, Any]:
-        state, info = update(state, decisions)
-        numbers = [leaf for leaf in jax.tree.leaves(state) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-        return state, info, jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in numbers]))
-
-    return Program(host, init, jax.jit(told), host.has_critic and settings.baseline != "none")
-
-
-class Annealing(NamedTuple):
-    """The optimizer's last part: every step is multiplied by this."""
-
-    factor: jax.Array
-
-
-def annealed(state: learners.State, factor: float) -> learners.State:
-    """`state` with steps of `factor` times their length from now on."""
-    *others, _ = state.optimizer
-    return state._replace(optimizer=(*others, Annealing(jnp.asarray(factor, jnp.float32))))
-
-
-def _optimizer(settings: Settings) -> optax.GradientTransformation:
-    steps = optimizers.sgd if settings.optimizer == "sgd" else optax.adam
-    parts = [steps(settings.pi_learning_rate), _annealing()]
-    if settings.max_global_gradient_norm is not None:
-        parts.insert(0, optax.clip_by_global_norm(settings.max_global_gradient_norm))
-    return optax.chain(*parts)
-
-
-def _annealing() -> optax.GradientTransformation:
-    def init(parameters: types.Parameters) -> Annealing:
-        del parameters
-        return Annealing(jnp.ones((), jnp.float32))
-
-    def update(steps: Any, state: Annealing, parameters: Any = None) -> tuple[Any, Annealing]:
-        del parameters
-        return jax.tree.map(lambda step: step * state.factor.astype(step.dtype), steps), state
-
-    return optax.GradientTransformation(init, update)
-
-
-def _critic_cost(settings: Settings) -> float:
-    """Actor and critic share weights and so an optimizer: the critic's rate is a weight of its loss."""
-    rate = settings.pi_learning_rate
-    return settings.critic_learning_rate / float(rate(0) if callable(rate) else rate)
-
-
-def _with_entropy(rule: learners.Rule, cost: float) -> learners.Rule:
-    """`rule` with a pull to the uniform policy: the gradient of cost · H(π) in mirror descent's terms."""
-    if cost == 0:
-        return rule
-
-    def direction(
-        probabilities: types.Probabilities, decision: learners.Decision, exploration: types.Scalar
-    ) -> jax.Array:
-        floor = jnp.finfo(probabilities.dtype).tiny
-        surprise = -jnp.log(jnp.maximum(probabilities, floor))
-        pull = cost * policy.centred(surprise, decision.legal)
-        return rule.direction(probabilities, decision, exploration) + pull
-
-    return learners.Rule(direction, rule.exploration)

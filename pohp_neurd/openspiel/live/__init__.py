@@ -1,1 +1,1 @@
-"""Games too large for arrays, played live through pyspiel: `game`, `players`, `play`, `train`, `match`."""
+"""Games too large for arrays, played live through pyspiel: `game`, `play`, `train`, `match`."""

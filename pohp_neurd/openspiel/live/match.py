@@ -12,10 +12,9 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from pohp_neurd.openspiel.live import game as live_game
-from pohp_neurd.openspiel.live import play as states
-from pohp_neurd.openspiel.live import players
-from pohp_neurd.openspiel.live import train as live
+from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel.live import play as playing
+from pohp_neurd.openspiel.live import train
 
 NORMAL_95 = 1.959963984540054
 """Half the width of a 95% interval of the normal distribution, in standard errors."""
@@ -41,7 +40,7 @@ class BestResponseBound(NamedTuple):
 
 def play(
     game: str | Any,
-    policies: Sequence[players.Player],
+    policies: Sequence[playing.Player],
     num_episodes: int,
     seed: int,
     *,
@@ -49,12 +48,12 @@ def play(
 ) -> Estimate:
     """The mean return of `policies[0]` against the others, seats rotated so that it sits in each as often.
 
-    A policy is a `players.Network`, None for uniformly random moves, or any OpenSpiel policy. Two policies
+    A policy is a `play.Network`, None for uniformly random moves, or any OpenSpiel policy. Two policies
     may meet in a game for more: the others then all play the second. `num_episodes` is rounded up to a
     multiple of the number of seats. Episodes of one rotation count as one draw in the interval, which
     takes the seats' different values out of it.
     """
-    world = _world(game)
+    world = games.live_game(game)
     count = world.num_seats
     if not (len(policies) == count or (len(policies) == 2 and count > 2)):
         raise ValueError(f"{world.game} has {count} seats, but {len(policies)} policies were given.")
@@ -72,37 +71,44 @@ def play(
 
 def best_response_bound(
     game: str | Any,
-    frozen: players.Player,
+    frozen: playing.Player,
     *,
     num_updates: int,
     num_episodes: int,
-    config: live.Config | None = None,
-    progress: Callable[[int, int, live.Report], None] | None = None,
+    slots: int = 256,
+    seed: int = 0,
+    responder: Callable[..., tuple[train.Trainer, train.State]] = train.responder,
 ) -> BestResponseBound:
     """A lower bound on the NashConv of `frozen`, from learners trained to respond to it, a seat at a time.
 
     Each begins as `frozen`, where that is a network, makes `num_updates` updates in its seat against
-    `frozen` in all others, and is then judged over
-    `num_episodes` fresh episodes; `frozen` itself plays as many in all seats, for comparison. `config` says
-    how they learn (by default without a magnet, which would only hold a responder back); its seed also
-    draws the evaluation.
-    `progress` is called with seat, updates done and report after every tenth of a seat's training.
+    `frozen` in all others, and is then judged over `num_episodes` fresh episodes; `frozen` itself plays as
+    many in all seats, for comparison.
+
+    Args:
+      game: a live game, an OpenSpiel game or its name.
+      frozen: the policy that is judged.
+      num_updates: of every responder.
+      num_episodes: of every evaluation.
+      slots: episodes side by side in an evaluation.
+      seed: of training and evaluation.
+      responder: (world, frozen, seat, seed=) -> a trainer and its first state.
     """
-    world = _world(game)
-    config = config or RESPONDER
+    world = games.live_game(game)
     if num_updates < 1 or num_episodes < 2:
         raise ValueError(
             "num_updates must be at least 1 and num_episodes at least 2, "
             f"but are {num_updates} and {num_episodes}."
         )
     everywhere = np.zeros((num_episodes, world.num_seats), np.int32)
-    own = _returns(world, [frozen], everywhere, config.slots, config.seed, 0)
+    own = _returns(world, [frozen], everywhere, slots, seed, 0)
     gains, squares = [], _squared_error(own.sum(axis=1))
     for seat in range(world.num_seats):
-        responder = _responder(world, frozen, seat, num_updates, config, progress)
+        trainer, begun = responder(world, frozen, seat, seed=seed)
+        learnt = train.network(trainer, train.advance(trainer, begun, num_updates)[0])
         seating = everywhere.copy()
         seating[:, seat] = 1
-        theirs = _returns(world, [frozen, responder], seating, config.slots, config.seed, 1 + seat)[:, seat]
+        theirs = _returns(world, [frozen, learnt], seating, slots, seed, 1 + seat)[:, seat]
         gain = float(theirs.mean() - own[:, seat].mean())
         squared = _squared_error(theirs)
         gains.append(_estimate(gain, squared + _squared_error(own[:, seat]), 2 * num_episodes))
@@ -111,36 +117,9 @@ def best_response_bound(
     return BestResponseBound(_estimate(total, squares, (1 + world.num_seats) * num_episodes), tuple(gains))
 
 
-RESPONDER = live.Config(learning_rate=0.003, magnet_strength=0.0)
-"""How responders learn unless told otherwise."""
-
-
-def _responder(
-    world: live_game.LiveGame,
-    frozen: players.Player,
-    seat: int,
-    num_updates: int,
-    config: live.Config,
-    progress: Callable[[int, int, live.Report], None] | None,
-) -> players.Network:
-    # From where a frozen network stands, a responder has only to find its mistakes; from scratch it would
-    # first have to learn the game, and the bound be far below 0.
-    model, parameters = frozen if isinstance(frozen, players.Network) else (None, None)
-    trainer = live.trainer(world, config, seat=seat, opponent=frozen, model=model)
-    state = live.init(trainer, parameters)
-    done = 0
-    while done < num_updates:
-        share = min(-(-num_updates // 10), num_updates - done)
-        state, report = live.advance(trainer, state, share)
-        done += share
-        if progress is not None:
-            progress(seat, done, report)
-    return live.network(trainer, state)
-
-
 def _returns(
-    world: live_game.LiveGame,
-    policies: Sequence[players.Player],
+    world: games.LiveGame,
+    policies: Sequence[playing.Player],
     seating: np.ndarray,
     slots: int,
     seed: int,
@@ -148,7 +127,7 @@ def _returns(
 ) -> Float[np.ndarray, "E P"]:
     # A branch of its own: training with the same seed draws from other keys.
     key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 2), number)
-    return states.play(
+    return playing.play(
         world, policies, len(seating), slots=slots, key=key, seating=seating, record=False
     ).returns
 
@@ -161,7 +140,3 @@ def _squared_error(samples: np.ndarray) -> float:
 def _estimate(mean: float, squared_error: float, num_episodes: int) -> Estimate:
     spread = NORMAL_95 * math.sqrt(squared_error)
     return Estimate(mean, mean - spread, mean + spread, num_episodes)
-
-
-def _world(game: str | Any) -> live_game.LiveGame:
-    return game if isinstance(game, live_game.LiveGame) else live_game.live_game(game)

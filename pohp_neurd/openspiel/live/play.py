@@ -5,17 +5,30 @@ each step of all of them; an episode that ends makes room for the next. All that
 is flat and copies through memory views: beside the network it is what playing costs.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pyspiel
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import learners, types
-from pohp_neurd.openspiel.live import game as live_game
-from pohp_neurd.openspiel.live import players as playing
+from pohp_neurd import draws, learners, policy, types
+from pohp_neurd.openspiel import uniforms
+from pohp_neurd.openspiel.live import game as games
+
+
+class Network(NamedTuple):
+    """A player that draws its actions from a network on `LiveGame.features`."""
+
+    model: policy.Model
+    parameters: types.Parameters
+
+
+Player = Any
+"""A Network, None for uniformly random moves, or any OpenSpiel policy, which is asked state by state."""
 
 
 class Play(NamedTuple):
@@ -27,25 +40,19 @@ class Play(NamedTuple):
     action: Int[np.ndarray, "M"]
     probability: Float[np.ndarray, "M"]
     """π(A) at the time of acting."""
-    reward: Float[np.ndarray, "M"]
-    """Earned until the same seat's next decision, or until the end."""
-    continuation: Float[np.ndarray, "M"]
-    """0 at a seat's last decision, 1 before."""
-    seat: Int[np.ndarray, "M"]
-    episode: Int[np.ndarray, "M"]
     value: Float[np.ndarray, "M"]
     """The critic's value when the decision was made; 0 for players without a critic."""
+    seat: Int[np.ndarray, "M"]
+    episode: Int[np.ndarray, "M"]
     return_: Float[np.ndarray, "M"]
     """Monte Carlo return-to-go of the decision's seat, in the game's own units."""
     returns: Float[np.ndarray, "E P"]
     """Of every episode, for every seat."""
-    num_calls: int
-    """Batched network calls that were made."""
 
 
 def play(
-    world: live_game.LiveGame,
-    players: Sequence[playing.Player],
+    world: games.LiveGame,
+    players: Sequence[Player],
     num_episodes: int,
     *,
     slots: int,
@@ -65,59 +72,49 @@ def play(
     if seating is None:
         seating = np.zeros((num_episodes, world.num_seats), np.int32)
     rng = np.random.default_rng(np.asarray(jax.random.bits(jax.random.fold_in(key, 0), (4,))))
-    act = playing.actor(players, rng, jax.random.fold_in(key, 1))
-    settle = _chance(rng)
+    act = _actor(players, rng, jax.random.fold_in(key, 1))
     returns = np.zeros((num_episodes, world.num_seats))
     waiting = iter(range(num_episodes))
 
-    def begin() -> _Running | None:
-        """The next episode at its first decision; None when all have begun."""
+    def begin() -> tuple[Any, int, int] | None:
+        """The next episode at its first decision (state, seat, number); None when all have begun."""
         for episode in waiting:
             state = world.game.new_initial_state()
-            seat = settle(state)
+            seat = _settle(state, rng)
             if seat >= 0:
-                return _Running(state, seat, episode)
+                return state, seat, episode
             returns[episode] = state.returns()  # over without a decision
         return None
 
     slots = min(slots, num_episodes)
-    running = [episode for episode in (begin() for _ in range(slots)) if episode is not None]
-    states = [episode.state for episode in running]
-    seats = [episode.seat for episode in running]
-    episodes = [episode.episode for episode in running]
-    views, owner = live_game.Views(world, slots), np.zeros(slots, np.int32)
+    running = [begun for begun in (begin() for _ in range(slots)) if begun is not None]
+    states = [state for state, _, _ in running]
+    seats = [seat for _, seat, _ in running]
+    episodes = [episode for _, _, episode in running]
+    views, owner = games.Views(world, slots), np.zeros(slots, np.int32)
     rewarded = world.game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    moments: list[_Moment] = []
-    num_calls = 0
+    moments: list[tuple[np.ndarray, ...]] = []
+    call = 0
     while states:
         count = len(states)
         views.fill(states, seats)
         seat_of, episode_of = np.array(seats, np.int32), np.array(episodes, np.int32)
         owner[:count] = seating[episode_of, seat_of]
-        choice = act(states, seats, views.features, views.legal, owner, num_calls)
-        num_calls += 1
+        actions, probabilities, values = act(states, seats, views.features, views.legal, owner, call)
+        call += 1
         if record:
             before = np.zeros(count)
             if rewarded:
                 before[:] = [state.player_return(seat) for state, seat in zip(states, seats, strict=True)]
-            moments.append(
-                _Moment(
-                    views.features[:count].copy(),
-                    views.legal[:count].copy(),
-                    choice.action[:count],
-                    choice.probability[:count],
-                    choice.value[:count],
-                    seat_of,
-                    episode_of,
-                    before,
-                )
-            )
+            seen = views.features[:count].copy(), views.legal[:count].copy()
+            chosen = actions[:count], probabilities[:count], values[:count]
+            moments.append((*seen, *chosen, seat_of, episode_of, before))
         ended = []
-        for row, (state, action) in enumerate(zip(states, choice.action[:count].tolist(), strict=True)):
+        for row, (state, action) in enumerate(zip(states, actions[:count].tolist(), strict=True)):
             state.apply_action(action)
             seat = state.current_player()
             if seat < 0:
-                seat = settle(state)
+                seat = _settle(state, rng)
             if seat >= 0:
                 seats[row] = seat
                 continue
@@ -129,12 +126,12 @@ def play(
                 states[row], seats[row], episodes[row] = following
         for row in reversed(ended):
             del states[row], seats[row], episodes[row]
-    return _gathered(world, moments, returns, num_calls)
+    return _gathered(world, moments, returns)
 
 
 def decisions(
     played: Play,
-    world: live_game.LiveGame,
+    world: games.LiveGame,
     *,
     size: int,
     weight: float,
@@ -179,70 +176,84 @@ def padded_size(count: int) -> int:
     return quarter * max(4, -(-count // quarter))
 
 
-class _Running(NamedTuple):
-    """An episode at a decision."""
+def _gathered(world: games.LiveGame, moments: list[tuple[np.ndarray, ...]], returns: np.ndarray) -> Play:
+    """The decisions of all steps in order of trajectories; returns-to-go as differences of returns.
 
-    state: Any
-    seat: int
-    episode: int
-
-
-class _Moment(NamedTuple):
-    """One step of all running episodes."""
-
-    features: np.ndarray
-    legal: np.ndarray
-    action: np.ndarray
-    probability: np.ndarray
-    value: np.ndarray
-    seat: np.ndarray
-    episode: np.ndarray
-    earned: np.ndarray
-    """The deciding seat's return so far."""
-
-
-def _gathered(world: live_game.LiveGame, moments: list[_Moment], returns: np.ndarray, num_calls: int) -> Play:
-    """The decisions of all steps in order of trajectories, with rewards as differences of returns."""
+    A moment is one step of all running episodes; last in it stands what the deciding seats had earned.
+    """
     reals, wholes = np.zeros(0, np.float32), np.zeros(0, np.int32)
     features, legal = np.zeros((0, world.num_features), np.float32), np.zeros((0, world.num_actions), bool)
-    nothing = _Moment(features, legal, wholes, reals, reals, wholes, wholes, np.zeros(0))
-    all_ = _Moment._make(np.concatenate(column) for column in zip(nothing, *moments, strict=True))
+    nothing = (features, legal, wholes, reals, reals, wholes, wholes, np.zeros(0))
+    columns = [np.concatenate(column) for column in zip(nothing, *moments, strict=True)]
     # Stable: within one seat of one episode, decisions stay in order of time.
-    order = np.lexsort((all_.seat, all_.episode))
-    all_ = _Moment._make(column[order] for column in all_)
-    trajectory_of = all_.episode * world.num_seats + all_.seat
-    last = np.append(trajectory_of[1:] != trajectory_of[:-1], True)[: len(order)]
-    total = returns[all_.episode, all_.seat]
-    after = np.where(last, total, np.roll(all_.earned, -1))
-    return Play(
-        agent_state=all_.features,
-        legal=all_.legal,
-        action=all_.action,
-        probability=all_.probability,
-        reward=after - all_.earned,
-        continuation=(~last).astype(float),
-        seat=all_.seat,
-        episode=all_.episode,
-        value=all_.value,
-        return_=total - all_.earned,
-        returns=returns,
-        num_calls=num_calls,
-    )
+    order = np.lexsort((columns[5], columns[6]))
+    seen, mask, action, probability, value, seat, episode, earned = (column[order] for column in columns)
+    to_go = returns[episode, seat] - earned
+    return Play(seen, mask, action, probability, value, seat, episode, to_go, returns)
 
 
-def _chance(rng: np.random.Generator) -> Callable[[Any], int]:
-    """A function that plays chance at a state until someone has to decide or it is over; whose turn it is."""
+@functools.partial(jax.jit, static_argnames="applies")
+def choose(
+    applies: tuple[Any, ...],
+    parameters: Any,
+    features: Any,
+    legal: Any,
+    owner: Any,
+    key: types.Key,
+    step: Any,
+) -> tuple[Any, Any, Any]:
+    """Actions, their probabilities and values for all slots, by the network that `owner` names in each.
 
-    def settle(state: Any) -> int:
+    Where `applies` says None the logits are zeros: uniformly random moves.
+    """
+    count = legal.shape[0]
+    logits, values = [], []
+    for apply, weights in zip(applies, parameters, strict=True):
+        if apply is None:
+            output = policy.Output(jnp.zeros(legal.shape), None)
+        else:
+            output = jax.vmap(apply, in_axes=(None, 0))(weights, features)
+        logits.append(output.logits)
+        values.append(jnp.zeros(count) if output.value is None else output.value)
+    rows = jnp.arange(count)
+    chances = jax.vmap(policy.probabilities)(jnp.stack(logits)[owner, rows], legal)
+    actions = draws.choose(chances, draws.uniform(jax.random.fold_in(key, step), (count,)))
+    return actions, chances[rows, actions], jnp.stack(values)[owner, rows]
+
+
+def _actor(
+    players: Sequence[Player], rng: np.random.Generator, key: types.Key
+) -> Callable[[list, list, Any, Any, Any, int], tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(states, seats, features, legal, owner, step) -> actions, probabilities, values of all slots.
+
+    One batched call for all networks. `owner` says for every slot which of `players` decides; `states` may be
+    fewer than there are slots.
+    """
+    applies = tuple(player.model.apply if isinstance(player, Network) else None for player in players)
+    parameters = tuple(player.parameters if isinstance(player, Network) else None for player in players)
+    asked = [i for i, player in enumerate(players) if player is not None and not isinstance(player, Network)]
+
+    def act(states: list, seats: list, features: Any, legal: Any, owner: Any, step: int) -> Any:
+        chosen = jax.device_get(choose(applies, parameters, features, legal, owner, key, np.uint32(step)))
+        if not asked:
+            return chosen
+        actions, probabilities, values = (np.array(array) for array in chosen)
+        for row in np.flatnonzero(np.isin(owner[: len(states)], asked)).tolist():
+            player, state = players[owner[row]], states[row]
+            # C++ asks the state for the player.
+            args = (state,) if isinstance(player, pyspiel.Policy) else (state, seats[row])
+            chances = dict(player.action_probabilities(*args))
+            action = uniforms.pick(list(chances.items()), rng.random())
+            actions[row], probabilities[row] = action, chances[action]
+        return actions, probabilities, values
+
+    return act
+
+
+def _settle(state: Any, rng: np.random.Generator) -> int:
+    """Plays chance until someone has to decide or it is over; whose turn it is then."""
+    seat = state.current_player()
+    while seat == pyspiel.PlayerId.CHANCE:
+        state.apply_action(uniforms.pick(state.chance_outcomes(), rng.random()))
         seat = state.current_player()
-        while seat == pyspiel.PlayerId.CHANCE:
-            uniform = rng.random()
-            for outcome, probability in state.chance_outcomes():  # noqa: B007 (used after it)
-                uniform -= probability
-                if uniform < 0:
-                    break
-            state.apply_action(outcome)
-            seat = state.current_player()
-        return seat
-
-    return settle
+    return seat

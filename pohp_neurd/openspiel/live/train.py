@@ -5,66 +5,16 @@ function of the key and the number of the update alone. So nothing of a running 
 is one pytree of arrays, and a run that is resumed from it goes on to the bit as if it had never stopped.
 """
 
-import dataclasses
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from pohp_neurd import checks, defaults, learners, neural, optimizers, policy, shaping, types
-from pohp_neurd.openspiel.live import game as live_game
-from pohp_neurd.openspiel.live import play as states
-from pohp_neurd.openspiel.live import players
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """How a network learns from live play. Wrong values raise a ValueError here, before any work."""
-
-    learner: str = "neurd_cix"
-    """spg, neurd or neurd_cix."""
-    exploration: float = 0.1
-    learning_rate: float = 0.01
-    optimizer: str = "adam"
-    batch_episodes: int = 256
-    """Episodes of one update."""
-    slots: int = 256
-    """Episodes side by side in one network call."""
-    torso: tuple[int, ...] = (128, 128)
-    baseline: str = "critic"
-    """critic or none."""
-    critic_cost: float = 1.0
-    common_mode: str = defaults.COMMON_MODE
-    threshold: float | None = None
-    magnet_strength: float = 0.1
-    magnet_speed: float = 0.01
-    separate: bool = False
-    """Parameters of its own for every seat, instead of one network that sees which seat it is in."""
-    alternating: bool = False
-    """One seat learns at each update, in turn, instead of all."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        learners.rule(self.learner, self.exploration)
-        checks.positive("learning_rate", self.learning_rate)
-        checks.one_of("optimizer", self.optimizer, defaults.OPTIMIZERS)
-        for name in ("batch_episodes", "slots"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
-        checks.one_of("baseline", self.baseline, ("critic", "none"))
-        checks.non_negative("critic_cost", self.critic_cost)
-        checks.one_of("common_mode", self.common_mode, defaults.COMMON_MODES)
-        if self.threshold is not None:
-            checks.positive("threshold", self.threshold)
-        self.magnet()
-        checks.non_negative("seed", self.seed)
-
-    def magnet(self) -> shaping.Magnet | None:
-        """The magnet, if its strength is not 0."""
-        magnet = shaping.Magnet(self.magnet_strength, self.magnet_speed)
-        return magnet if self.magnet_strength > 0 else None
+from pohp_neurd import checks, directions, learners, optimizers, policy, shaping, types
+from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel.live import play
 
 
 class State(NamedTuple):
@@ -78,160 +28,163 @@ class State(NamedTuple):
     """Decisions that were learnt from."""
 
 
-class Report(NamedTuple):
-    """What a researcher plots: means over the episodes or the decisions of some updates."""
-
-    returns: Float[np.ndarray, "P"]
-    """Of every seat, in the game's own units."""
-    decisions_per_episode: float
-    critic_error: float
-    """Root mean square of return less value."""
-    entropy: float
-    mean_weight: float
-    capped: float
-    """Fraction of decisions at which the cap of CIX was active."""
-
-
 class Trainer(NamedTuple):
-    """A game, a network and its update: all that is fixed during a run."""
+    """A game, a network and its update: all that is fixed during a run; see `trainer`."""
 
-    config: Config
-    world: live_game.LiveGame
+    world: games.LiveGame
     model: policy.Model
     learner: learners.Learner
     """Its update compiled."""
+    batch_episodes: int
+    slots: int
+    separate: bool
+    alternating: bool
     seat: int | None
-    """The only seat that learns; None: all do."""
-    opponent: players.Player
-    """Who plays the other seats, if only one learns."""
+    opponent: play.Player
+    seed: int
 
 
 def trainer(
-    game: str | Any,
-    config: Config,
+    world: games.LiveGame,
+    model: policy.Model,
+    learner: learners.Learner,
     *,
+    batch_episodes: int = 256,
+    slots: int = 256,
+    separate: bool = False,
+    alternating: bool = False,
     seat: int | None = None,
-    opponent: players.Player = None,
-    model: policy.Model | None = None,
+    opponent: play.Player = None,
+    seed: int = 0,
 ) -> Trainer:
-    """Self-play in `game`; with `seat`, a learner in that seat against a frozen `opponent` in all others.
+    """Self-play in `world`; with `seat`, a learner in that seat against a frozen `opponent` in all others.
 
-    A `model` of `LiveGame.features` takes the place of the network that `config` describes.
+    Args:
+      world: the game.
+      model: of `LiveGame.features`, such as `game.network` makes it.
+      learner: of the model.
+      batch_episodes: episodes of one update.
+      slots: episodes side by side in one network call.
+      separate: whether every seat has parameters of its own, as in `game.network`.
+      alternating: whether one seat learns at each update, in turn, instead of all.
+      seat: the only seat that learns; None: all do.
+      opponent: who plays the other seats, if only one learns.
+      seed: of the first parameters and of all episodes.
     """
-    world = game if isinstance(game, live_game.LiveGame) else live_game.live_game(game)
+    checks.count("batch_episodes", batch_episodes)
+    checks.count("slots", slots)
+    checks.non_negative("seed", seed)
     if seat is not None:
         checks.index("seat", seat, world.num_seats)
-        if config.alternating:
+        if alternating:
             raise ValueError(f"alternating is for seats that learn in turn, but only seat {seat} learns.")
-    model = model or _model(world, config)
-    learner = learners.learner(
-        model.apply,
-        learners.rule(config.learner, config.exploration),
-        optimizers.optimizer(config.optimizer, config.learning_rate),
-        common_mode=config.common_mode,
-        threshold=config.threshold,
-        magnet=config.magnet(),
-        critic_cost=config.critic_cost,
+    compiled = learner._replace(update=jax.jit(learner.update))
+    return Trainer(world, model, compiled, batch_episodes, slots, separate, alternating, seat, opponent, seed)
+
+
+def default_learner(
+    model: policy.Model, *, learning_rate: float = 0.003, magnet: shaping.Magnet | None = None
+) -> learners.Learner:
+    """NeuRD-CIX with Adam; without a magnet, which would only hold a responder back."""
+    return learners.learner(
+        model.apply, directions.neurd_cix(0.1), optimizers.optimizer("adam", learning_rate), magnet=magnet
     )
-    compiled = learners.Learner(learner.init, jax.jit(learner.update))
-    return Trainer(config, world, model, compiled, seat, opponent)
+
+
+def responder(
+    world: games.LiveGame,
+    frozen: play.Player,
+    seat: int,
+    *,
+    seed: int = 0,
+    hidden_layers: Sequence[int] = (128, 128),
+    learning_rate: float = 0.003,
+    batch_episodes: int = 256,
+) -> tuple[Trainer, State]:
+    """Who learns to respond to `frozen`, from one seat, and where it begins.
+
+    From where a frozen network stands, a responder has only to find its mistakes; from scratch it would first
+    have to learn the game, and a bound from it be far below 0.
+
+    Args:
+      world: the game.
+      frozen: who plays all other seats.
+      seat: the responder's.
+      seed: of its first parameters and of its episodes.
+      hidden_layers: of its network, where `frozen` is none.
+      learning_rate: Adam's.
+      batch_episodes: episodes of one update.
+
+    Returns:
+      A trainer, and its state before the first update.
+    """
+    known = frozen if isinstance(frozen, play.Network) else None
+    model = games.network(world, hidden_layers) if known is None else known.model
+    learner = default_learner(model, learning_rate=learning_rate)
+    made = trainer(
+        world, model, learner, batch_episodes=batch_episodes, seat=seat, opponent=frozen, seed=seed
+    )
+    return made, init(made, None if known is None else known.parameters)
 
 
 def init(trainer: Trainer, parameters: types.Parameters | None = None) -> State:
     """Before the first update: with fresh parameters, or with those that are given."""
-    key = jax.random.key(trainer.config.seed)
+    key = jax.random.key(trainer.seed)
     if parameters is None:
         parameters = trainer.model.init(key=jax.random.fold_in(key, 0))
     counts = (np.zeros((), np.int64), np.zeros((), np.int64))
     return State(trainer.learner.init(parameters), jax.random.fold_in(key, 1), *counts)
 
 
-def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, Report]:
-    """`num_updates` updates later, each from `batch_episodes` fresh episodes; and what happened.
+def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, learners.Info]:
+    """`num_updates` updates later, each from `batch_episodes` fresh episodes; and the last one's figures.
 
     Raises `checks.Diverged` if the learner's state leaves the finite numbers.
     """
-    if num_updates < 1:
-        raise ValueError(f"num_updates must be at least 1, but is {num_updates}.")
-    reports = []
+    checks.count("num_updates", num_updates)
     for _ in range(num_updates):
-        state, report = update(trainer, state)
+        state, info = update(trainer, state)
         if not checks.all_finite(state.learner):
             raise checks.Diverged(
                 "a parameter or the optimizer's state",
                 after=f"update {int(state.learner.updates)}",
                 remedy="learning_rate",
             )
-        reports.append(report)
-    return state, Report(*(np.mean(column, axis=0) for column in zip(*reports, strict=True)))
+    return state, info
 
 
-def network(trainer: Trainer, state: State) -> players.Network:
+def network(trainer: Trainer, state: State) -> play.Network:
     """The trained network as a player, for matches and best responses."""
-    return players.Network(trainer.model, state.learner.parameters)
+    return play.Network(trainer.model, state.learner.parameters)
 
 
-def policy_of(trainer: Trainer, state: State) -> players.LivePolicy:
-    """The trained network as an OpenSpiel policy."""
-    return players.LivePolicy(trainer.world, network(trainer, state))
-
-
-def per_seat(model: policy.Model, num_seats: int) -> policy.Model:
-    """`model` with parameters of its own for every seat, told by the last `num_seats` features."""
-
-    def init(*, key: types.Key) -> types.Parameters:
-        return jax.vmap(lambda one: model.init(key=one))(jax.random.split(key, num_seats))
-
-    def apply(parameters: types.Parameters, agent_state: Any) -> policy.Output:
-        seat = jnp.argmax(agent_state[-num_seats:])
-        outputs = jax.vmap(model.apply, in_axes=(0, None))(parameters, agent_state)
-        return jax.tree.map(lambda leaf: leaf[seat], outputs)
-
-    return policy.Model(init, apply)
-
-
-def update(trainer: Trainer, state: State) -> tuple[State, Report]:
-    """One update later, and what happened; whether it has diverged is left to the caller."""
-    config, world = trainer.config, trainer.world
+def update(trainer: Trainer, state: State) -> tuple[State, learners.Info]:
+    """One update later, and its figures; whether it has diverged is left to the caller."""
+    world, batch_episodes = trainer.world, trainer.batch_episodes
     seats = np.arange(world.num_seats)
     mine = np.ones(world.num_seats, bool) if trainer.seat is None else seats == trainer.seat
-    at_table: list[players.Player] = [players.Network(trainer.model, state.learner.parameters)]
+    at_table: list[play.Player] = [network(trainer, state)]
     if not mine.all():
         at_table.append(trainer.opponent)
-    played = states.play(
+    played = play.play(
         world,
         at_table,
-        config.batch_episodes,
-        slots=config.slots,
+        batch_episodes,
+        slots=trainer.slots,
         key=jax.random.fold_in(state.key, state.learner.updates),
-        seating=np.tile((~mine).astype(np.int32), (config.batch_episodes, 1)),
+        seating=np.tile((~mine).astype(np.int32), (batch_episodes, 1)),
     )
     turn = int(state.learner.updates) % world.num_seats
-    learns = seats == turn if config.alternating else mine
+    learns = seats == turn if trainer.alternating else mine
     chosen = learns[played.seat]
     count = int(chosen.sum())
-    weight = 1.0 / config.batch_episodes
-    batch = states.decisions(played, world, size=states.padded_size(count), weight=weight, chosen=chosen)
+    weight = 1.0 / batch_episodes
+    batch = play.decisions(played, world, size=play.padded_size(count), weight=weight, chosen=chosen)
     learner, info = trainer.learner.update(state.learner, batch)
-    if config.alternating and config.separate:
+    if trainer.alternating and trainer.separate:
         # What a seat's own optimizer and magnet do without a gradient is undone; only the count goes on.
         learner = jax.tree.map(
             lambda new, old: old.at[turn].set(new[turn]) if new.ndim else new, learner, state.learner
         )
-    error = (batch.return_ - batch.baseline)[:count]
-    report = Report(
-        returns=played.returns.mean(axis=0),
-        decisions_per_episode=len(played.seat) / config.batch_episodes,
-        critic_error=float(np.sqrt(np.mean(error**2))) if count else 0.0,
-        entropy=float(info.entropy),
-        mean_weight=float(info.mean_weight),
-        capped=float(info.capped),
-    )
-    episodes = state.episodes + np.int64(config.batch_episodes)
-    return State(learner, state.key, episodes, state.decisions + np.int64(count)), report
-
-
-def _model(world: live_game.LiveGame, config: Config) -> policy.Model:
-    critic = config.baseline == "critic"
-    model = neural.network(world.num_features, world.num_actions, torso=config.torso, critic=critic)
-    return per_seat(model, world.num_seats) if config.separate else model
+    episodes = state.episodes + np.int64(batch_episodes)
+    return State(learner, state.key, episodes, state.decisions + np.int64(count)), info

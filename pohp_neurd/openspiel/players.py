@@ -1,5 +1,6 @@
-"""The joint policy of agents, as OpenSpiel's algorithms want it: float64, whole rows, many states at once."""
+"""Agents and policies as OpenSpiel's algorithms take them: a joint policy, an oracle for PSRO, a bot."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -7,7 +8,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from pohp_neurd.openspiel.agent import agent as agents_
+from pohp_neurd.openspiel import policies, saved, uniforms
+from pohp_neurd.openspiel.agent.agent import NeuRDCIX, Seat
 
 
 class JointPolicy(openspiel_policy.Policy):
@@ -26,10 +28,10 @@ class JointPolicy(openspiel_policy.Policy):
     def __init__(
         self,
         game: Any,
-        agents: agents_.NeuRDCIX | Sequence[Any] | Mapping[int, Any],
+        agents: NeuRDCIX | Sequence[Any] | Mapping[int, Any],
         use_observation: bool | None = None,
     ) -> None:
-        if isinstance(agents, agents_.NeuRDCIX):
+        if isinstance(agents, NeuRDCIX):
             agents = [agents] * game.num_players()
         by_player = dict(agents if isinstance(agents, Mapping) else enumerate(agents))
         wrong = [player for player in by_player if not 0 <= player < game.num_players()]
@@ -40,8 +42,7 @@ class JointPolicy(openspiel_policy.Policy):
             )
         openspiel_policy.Policy.__init__(self, game, sorted(by_player))
         self._agents = {
-            player: agent.agent if isinstance(agent, agents_.Seat) else agent
-            for player, agent in by_player.items()
+            player: agent.agent if isinstance(agent, Seat) else agent for player, agent in by_player.items()
         }
         sizes = {agent.info_state_size for agent in self._agents.values()}
         self._use_observation = _sees_observations(game, sizes, use_observation)
@@ -49,9 +50,7 @@ class JointPolicy(openspiel_policy.Policy):
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """The probability of every legal action."""
-        player = int(state.current_player() if player_id is None else player_id)
-        if player == pyspiel.PlayerId.SIMULTANEOUS:
-            raise ValueError("players move at the same time here: say for which of them, with player_id.")
+        player = policies.mover(state, player_id)
         actions = state.legal_actions(player)
         if player not in self._agents or not actions:
             raise ValueError(f"player {player} is none of {self.player_ids}, or has no legal action here.")
@@ -106,6 +105,126 @@ class JointPolicy(openspiel_policy.Policy):
             )
 
 
+class OraclePolicy(openspiel_policy.Policy):
+    """The agent as a policy that PSRO trains: it learns while it is stepped, until it is frozen.
+
+    Hand the class to `RLOracle(env, OraclePolicy, best_response_kwargs)`, with the agent's keywords.
+    OpenSpiel has a factory for such classes, in a module that imports its own agents and all that they need.
+    """
+
+    def __init__(self, env: Any, player_id: int, **keywords: Any) -> None:
+        specification = env.observation_spec()["info_state"], env.action_spec()["num_actions"]
+        sizes = dict(zip(("info_state_size", "num_actions"), specification, strict=True))
+        self._start(env, player_id, NeuRDCIX(player_id, **{**sizes, **keywords}))
+
+    def _start(self, env: Any, player_id: int, agent: NeuRDCIX) -> None:
+        openspiel_policy.Policy.__init__(self, env.game, [player_id])
+        self._env, self._player, self._agent, self._frozen = env, player_id, agent, False
+        self._joint = JointPolicy(env.game, {player_id: agent}, env.use_observation)
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """The probability of every legal action of this policy's player."""
+        return self._joint.action_probabilities(state, self._player if player_id is None else player_id)
+
+    def step(self, time_step: Any, is_evaluation: bool = False) -> Any:
+        """The agent's step; one of evaluation once frozen."""
+        return self._agent.step(time_step, is_evaluation or self._frozen)
+
+    def freeze(self) -> None:
+        """Stops learning."""
+        self._frozen = True
+
+    def unfreeze(self) -> None:
+        """Goes on learning."""
+        self._frozen = False
+
+    def is_frozen(self) -> bool:
+        """Whether learning has stopped."""
+        return self._frozen
+
+    def get_weights(self) -> Any:
+        """The agent's parameters."""
+        return self._agent.get_weights()
+
+    def copy_with_noise(self, sigma: float = 0.0) -> "OraclePolicy":
+        """A policy that learns on from this one, with noise on its parameters."""
+        copied = OraclePolicy.__new__(OraclePolicy)
+        copied._start(self._env, self._player, self._agent.copy_with_noise(sigma))
+        return copied
+
+
+class PolicyBot(pyspiel.Bot):
+    """Draws its actions from a policy.
+
+    OpenSpiel's own PolicyBot returns the invalid action wherever the only legal action is number 0.
+    """
+
+    def __init__(self, policy: Any, player_id: int, seed: int) -> None:
+        pyspiel.Bot.__init__(self)
+        # The policy's reference is kept: C++ policies die with their last Python name.
+        self._policy, self._player, self._seed = policy, player_id, seed
+        self._random = uniforms.generator(seed, uniforms.Role.BOT, player_id)
+
+    def player_id(self) -> int:
+        """The player for whom it acts."""
+        return self._player
+
+    def provides_policy(self) -> bool:
+        """It does."""
+        return True
+
+    def restart_at(self, state: Any) -> None:
+        """Nothing is remembered between states."""
+
+    def inform_action(self, state: Any, player_id: Any, action: Any) -> None:
+        """Nothing is remembered between states."""
+
+    def get_policy(self, state: Any) -> list[tuple[int, float]]:
+        """(action, probability) for every legal action."""
+        return self.step_with_policy(state)[0]
+
+    def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
+        """The policy at `state`, and an action drawn from it."""
+        legal = state.legal_actions(self._player)
+        if not legal:
+            raise ValueError(f"player {self._player} has no legal action in this state.")
+        known = self._probabilities(state)
+        # Whatever a policy says of other actions, only legal ones are drawn.
+        weights = np.array([float(known.get(action, 0.0)) for action in legal])
+        if not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):  # False for NaN too
+            raise ValueError(f"the policy must give legal actions {legal} probabilities, but says {known}.")
+        chances = list(zip(legal, (weights / weights.sum()).tolist(), strict=True))
+        return chances, uniforms.pick(chances, self._random.random())
+
+    def step(self, state: Any) -> int:
+        """An action drawn from the policy; always a legal one."""
+        return self.step_with_policy(state)[1]
+
+    def _probabilities(self, state: Any) -> dict[int, Any]:
+        if isinstance(self._policy, pyspiel.Policy):  # C++ asks the state for the player
+            if state.is_simultaneous_node():
+                raise ValueError(
+                    "players move at the same time here, where C++ policies do not answer: use one of Python."
+                )
+            return dict(self._policy.action_probabilities(state))
+        return self._policy.action_probabilities(state, self._player)
+
+
+def bot(checkpoint_or_policy: Any, player_id: int, *, seed: int = 0) -> pyspiel.Bot:
+    """A policy, of Python or C++, or the folder of a training run, as a bot for player `player_id`.
+
+    The same seed plays the same game.
+    """
+    policy = checkpoint_or_policy
+    if isinstance(policy, str | os.PathLike):
+        policy = saved.openspiel_policy(saved.load(policy))
+    if not hasattr(policy, "action_probabilities"):
+        raise ValueError(f"a bot needs an OpenSpiel policy, but was given {type(policy).__name__}.")
+    if player_id < 0:
+        raise ValueError(f"player_id must be at least 0, but is {player_id}.")
+    return PolicyBot(policy, player_id, seed)
+
+
 _KINDS = {False: "information states", True: "observations"}
 _SEARCHED = 100
 """Episodes that are searched for a state that a table has met."""
@@ -144,8 +263,7 @@ def _decisions(game: Any, episodes: int) -> Iterator[tuple[Any, int]]:
         state = game.new_initial_state()
         while not state.is_terminal():
             if state.is_chance_node():
-                outcomes, chances = zip(*state.chance_outcomes(), strict=True)
-                state.apply_action(int(random.choice(outcomes, p=np.array(chances) / sum(chances))))
+                state.apply_action(uniforms.pick(state.chance_outcomes(), random.random()))
                 continue
             together = state.is_simultaneous_node()
             players = range(game.num_players()) if together else [state.current_player()]

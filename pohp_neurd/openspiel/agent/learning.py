@@ -1,0 +1,251 @@
+"""How an agent learns: a batch of choices, one compiled update, and what is known of returns by then."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from pohp_neurd import checks, learners, optimizers, shaping, types
+from pohp_neurd.openspiel.agent import acting, settings
+
+_MAGNET = 0.2
+
+
+class Learning:
+    """An agent's parameters, and what becomes of them.
+
+    Args:
+      told: the agent's settings.
+      key: of the first parameters.
+    """
+
+    def __init__(self, told: settings.Settings, key: types.Key) -> None:
+        self.told, self.program = told, program(told)
+        self.returns = Returns(centre=told.return_centre or 0.0, scale=told.return_scale or 1.0)
+        self.capacity = _power_of_two(4 * told.batch_size)
+        """Batches are padded to this length, so that one compiled update serves all."""
+        self.loss: float | None = None
+        self.info: learners.Info | None = None
+        self.adopt(self.program.init(self.program.host.model.init(key=key)))
+
+    def adopt(self, state: learners.State) -> None:
+        """Goes on from `state`."""
+        self.state = state
+        self.parameters = jax.tree.map(np.asarray, state.parameters)
+
+    def meet(self, players: int | None) -> None:
+        """Takes in how many players the game has: one alone needs no magnet."""
+        self.told = dataclasses.replace(self.told, players=players)
+        self.program = program(self.told)
+
+    def forward(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Logits and the critic's values, on the host."""
+        return self.program.host.forward(self.parameters, inputs)
+
+    def update(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """One update from choices as `buffer.to_arrays` has them, with agent states as the model takes them.
+
+        Raises a FloatingPointError, and changes nothing, where it would leave the finite numbers.
+        """
+        told, count = self.told, int(self.state.updates)
+        known = known_returns(
+            arrays["return_"],
+            self.returns,
+            first=count == 0,
+            centre=told.return_centre,
+            scale=told.return_scale,
+        )
+        capacity = max(self.capacity, _power_of_two(len(arrays["return_"])))
+        batch, loss = decisions(
+            arrays, known, max_return=told.max_return, uses_value=self.program.uses_value, capacity=capacity
+        )
+        state, info, finite = self.program.update(self.state, batch)
+        if not finite:
+            rate = told.pi_learning_rate
+            raise FloatingPointError(
+                f"learning diverged: weights or the optimizer's sums are not finite after update "
+                f"{count + 1}, which is not made; try a smaller pi_learning_rate (it is "
+                f"{'a schedule' if callable(rate) else f'{rate:g}'}), a smaller critic_learning_rate (it is "
+                f"{told.critic_learning_rate:g}) or a max_global_gradient_norm."
+            )
+        self.adopt(state)
+        self.info, self.loss, self.returns, self.capacity = info, loss, known, capacity
+
+    def anneal(self, factor: float) -> None:
+        """Makes steps of `factor` times their length from now on."""
+        *others, _ = self.state.optimizer
+        optimizer = (*others, Annealing(jnp.asarray(factor, jnp.float32)))
+        self.adopt(self.state._replace(optimizer=optimizer))
+
+
+class Returns(NamedTuple):
+    """What is known of returns, from those that were seen or from what the agent was told."""
+
+    largest: float = -math.inf
+    centre: float = 0.0
+    """The critic tells how far returns are from here."""
+    scale: float = 1.0
+    """Returns are divided by this."""
+
+
+def known_returns(
+    returns: np.ndarray, so_far: Returns, *, first: bool, centre: float | None, scale: float | None
+) -> Returns:
+    """What is known after a batch of `returns`, the `first` or a later one; `centre` and `scale` if told."""
+    if not np.isfinite(returns).all():
+        raise ValueError("a return is not a finite number: rewards and discounts must be finite.")
+    if scale is None:
+        scale = max(0.0 if first else so_far.scale, float(np.abs(returns).max())) or 1.0
+    if centre is None:
+        # A critic that began below all returns would make every choice look good, and CIX would then hold on
+        # to whatever comes first.
+        centre = float(returns.mean()) if first else so_far.centre
+    return Returns(max(so_far.largest, float(returns.max())), centre, scale)
+
+
+def decisions(
+    arrays: Mapping[str, np.ndarray],
+    known: Returns,
+    *,
+    max_return: float | None,
+    uses_value: bool,
+    capacity: int,
+) -> tuple[learners.Decision, float]:
+    """A batch for the learner, and its loss ½ mean (G − V)².
+
+    Args:
+      arrays: choices as `buffer.to_arrays` has them, with agent states as the model takes them.
+      known: of returns, this batch's included.
+      max_return: returns are shifted by this so that none is positive; by the largest known where it is None.
+      uses_value: whether the critic's value is the baseline.
+      capacity: length to which the batch is padded, so that one compiled update serves all.
+
+    Returns:
+      The decisions, padded, and the loss.
+    """
+    returns, count = arrays["return_"], len(arrays["return_"])
+    shift = known.largest if max_return is None else max_return
+    if known.largest > shift + 1e-6 * max(1.0, abs(shift)):
+        raise ValueError(f"max_return is {shift:g}, but there was a return of {known.largest:g}.")
+    values = arrays["value"] + known.centre if uses_value else np.full(count, shift)
+    loss = float(0.5 * np.mean((returns - values) ** 2))
+
+    def padded(array: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
+        whole = np.zeros((capacity, *array.shape[1:]), dtype)
+        whole[:count] = array
+        return whole
+
+    batch = learners.Decision(
+        agent_state=padded(arrays["agent_state"], arrays["agent_state"].dtype),
+        legal=padded(arrays["legal"], bool),
+        action=padded(arrays["action"], np.int32),
+        probability=padded(arrays["probability"]),
+        return_=padded((returns - shift) / known.scale),
+        baseline=padded((values - shift) / known.scale),
+        # A mean over decisions, so that the step does not grow with the length of episodes.
+        weight=padded(np.full(count, 1.0 / count)),
+        target=padded((returns - known.centre) / known.scale),
+    )
+    return batch, loss
+
+
+class Program(NamedTuple):
+    """The functions of an agent; agents of the same settings share one, and compile it once."""
+
+    host: acting.HostModel
+    init: Any
+    """Parameters -> learners.State."""
+    update: Any
+    """(learners.State, learners.Decision) -> (learners.State, learners.Info, all finite?), compiled."""
+    uses_value: bool
+
+
+def program(told: settings.Settings) -> Program:
+    """The functions of an agent's settings."""
+    try:
+        hash(told)
+    except TypeError:  # a network or a schedule that cannot be hashed is compiled for itself
+        return _program(told)
+    return _shared_program(told)
+
+
+@functools.lru_cache(maxsize=32)
+def _shared_program(told: settings.Settings) -> Program:
+    return _program(told)
+
+
+def _program(told: settings.Settings) -> Program:
+    host = acting.build(
+        told.network,
+        told.info_state_size,
+        told.num_actions,
+        told.hidden_layers_sizes,
+        told.max_states,
+        told.baseline != "none",
+    )
+    if told.baseline == "value" and not host.has_critic:
+        raise ValueError("baseline 'value' needs a network that returns a value beside its logits.")
+    strength = told.magnet_strength
+    if strength is None:  # with one player too there is a reference, so that nothing changes its shape
+        strength = 0.0 if told.players == 1 else _MAGNET
+    magnet = None
+    if told.magnet_strength != 0:
+        magnet = shaping.Magnet(strength, told.magnet_speed)
+    init, update = learners.learner(
+        host.model.apply,
+        learners.rule(told.learner, told.exploration),
+        _optimizer(told),
+        common_mode=told.common_mode,
+        threshold=told.threshold,
+        magnet=magnet,
+        entropy_cost=told.entropy_cost,
+        critic_cost=_critic_cost(told),
+    )
+
+    def watched(state: learners.State, batch: learners.Decision) -> tuple[Any, Any, Any]:
+        state, info = update(state, batch)
+        return state, info, checks.all_finite(state)
+
+    return Program(host, init, jax.jit(watched), host.has_critic and told.baseline != "none")
+
+
+class Annealing(NamedTuple):
+    """The optimizer's last part: every step is multiplied by this."""
+
+    factor: jax.Array
+
+
+def _optimizer(told: settings.Settings) -> optax.GradientTransformation:
+    assert told.optimizer is not None, "settings have chosen one"
+    parts = [optimizers.optimizer(told.optimizer, told.pi_learning_rate), _annealing()]
+    if told.max_global_gradient_norm is not None:
+        parts.insert(0, optax.clip_by_global_norm(told.max_global_gradient_norm))
+    return optax.chain(*parts)
+
+
+def _annealing() -> optax.GradientTransformation:
+    def init(parameters: types.Parameters) -> Annealing:
+        del parameters
+        return Annealing(jnp.ones((), jnp.float32))
+
+    def update(steps: Any, state: Annealing, parameters: Any = None) -> tuple[Any, Annealing]:
+        del parameters
+        return jax.tree.map(lambda step: step * state.factor.astype(step.dtype), steps), state
+
+    return optax.GradientTransformation(init, update)
+
+
+def _critic_cost(told: settings.Settings) -> float:
+    """Actor and critic share weights and so an optimizer: the critic's rate is a weight of its loss."""
+    rate = told.pi_learning_rate
+    return told.critic_learning_rate / float(rate(0) if callable(rate) else rate)
+
+
+def _power_of_two(count: int) -> int:
+    return 1 << max(0, count - 1).bit_length()
