@@ -9,36 +9,20 @@ falls; writes config.json, metrics.csv and curve.png into --output_dir; ends wit
 
 import json
 
-import command_line
-from absl import flags
+from pohp_neurd.experiment import command_line, configs, matrix_config
 
-from pohp_neurd.experiment import matrix_config
-
-TOPICS = {
-    "What is trained": {
-        "learner": "spg, neurd or neurd_cix.",
-        "exploration": "η of NeuRD-CIX, in [0, 1].",
-        "step_size": "α, of every update.",
-        "magnet_strength": "Pull to a slowly moving policy.",
-        "magnet_speed": "How fast that policy follows, in [0, 1].",
-        "batch_size": "Episodes of one update.",
-        "episodes": "Episodes in all.",
-        "seed": "The seed of everything random.",
-    }
-}
-command_line.define(matrix_config.Config, TOPICS)
-command_line.define_run("runs/matrix_game", command_line.OVERWRITE)
+command_line.define(matrix_config.Config)
+command_line.define(configs.Folder, output_dir="runs/matrix_game")
 
 
 @command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
-    config = command_line.config(matrix_config.Config, TOPICS)
+    config, folder = command_line.config(matrix_config.Config), command_line.config(configs.Folder)
     from pohp_neurd.experiment import matrix_self_play
 
-    figures = matrix_self_play.run(config, flags.FLAGS.output_dir, overwrite=flags.FLAGS.overwrite)
-    print(json.dumps(figures))
+    print(json.dumps(matrix_self_play.run(config, folder.output_dir, overwrite=folder.overwrite)))
 
 
 if __name__ == "__main__":
-    command_line.run(main, __doc__, {**TOPICS, "The run": command_line.OVERWRITE}, {})
+    command_line.run(main, __doc__)

@@ -32,7 +32,7 @@ from pohp_neurd import (
     returns,
     tabular,
 )
-from pohp_neurd.experiment import game_config, game_run, grid, memory, records, sweep, table
+from pohp_neurd.experiment import game_config, game_run, grid, records, run_folder, sweep, table
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import host
 from pohp_neurd.openspiel import terminal
@@ -40,9 +40,7 @@ from pohp_neurd.openspiel.live import match as matches
 from pohp_neurd.openspiel.live import train as live
 
 SCRIPTS = sorted(
-    path.stem
-    for path in (pathlib.Path(__file__).resolve().parents[1] / "run_scripts").glob("*.py")
-    if path.stem != "command_line"
+    path.stem for path in (pathlib.Path(__file__).resolve().parents[1] / "run_scripts").glob("*.py")
 )
 
 
@@ -199,7 +197,7 @@ FLAGS = [
 def test_flags(name, arguments, sentence, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)  # where the folders of scripts are by default
     monkeypatch.setenv("PJRT_NPROC", "1")  # some scripts set it: this brings back what it was
-    monkeypatch.setattr(memory, "total", lambda: 16 * 2.0**30)
+    monkeypatch.setattr(run_folder, "total_memory", lambda: 16 * 2.0**30)
     check_refused(name, arguments, sentence, tmp_path, capfd)
 
 
@@ -356,7 +354,7 @@ def test_files(call, change, sentence, place, capfd):
         ("train_single_agent", ["--output_dir=new"], "new", "run"),
         ("train_matrix_game", ["--output_dir=new"], "new", "run"),
         ("bandit", ["--output_dir=new"], "new", "run"),
-        ("sweep", ["--script=train_matrix_game", "--sweep=seed=0", "--output_dir=new"], "new", "sweep"),
+        ("sweep", ["--script=bandit", "--sweep=seed=0", "--output_dir=new"], "new", "sweep"),
         ("reproduce_paper", ["--scale=smoke", "--output_dir=new"], "new", "sweep"),
         ("ablate_catch", ["--output_dir=new"], "new", "study"),
         ("agent_loop", ["--checkpoint_dir=new", "--network=table"], "new", "loop"),
@@ -379,7 +377,7 @@ def test_outcomes_of_a_sweep(place, capfd):
     """Its folder is made ready before they are read, so that other files may come."""
     for text, sentence in (("[]", "must hold a JSON object"), ('{"flags": 7}', "is not what a sweep writes")):
         written(OUTCOME, text)(place)
-        assert called("sweep", ["--script=train_matrix_game", "--sweep=seed=0", "--output_dir=swept"]) == 2
+        assert called("sweep", ["--script=bandit", "--sweep=seed=0", "--output_dir=swept"]) == 2
         (line,) = capfd.readouterr().err.strip().splitlines()
         assert sentence in line
         assert (place / OUTCOME).read_text() == text

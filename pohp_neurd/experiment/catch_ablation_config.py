@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from pohp_neurd.experiment import single_agent_config
+from pohp_neurd.experiment import configs
 
 LEARNING_RATE = 0.001797
 """SPG's best in catch, according to the paper."""
@@ -57,10 +57,10 @@ class Config:
         for setting in self.settings:
             self.experiment(setting)
 
-    def experiment(self, setting: str) -> single_agent_config.Config:
+    def experiment(self, setting: str) -> configs.SingleAgent:
         """The experiment of a setting, with exploration 1; a ValueError where the string names none."""
         learner, *changes = setting.split(",")
-        options = {}
+        options: dict[str, Any] = {"common_mode": "paper"}
         for change in changes:
             name, found, value = change.partition("=")
             if not found or name not in _OPTIONS:
@@ -69,7 +69,7 @@ class Config:
                 options[name] = _OPTIONS[name](value)
             except ValueError:
                 raise ValueError(f"{name} must be a number, but is {value!r}.") from None
-        return single_agent_config.Config(
+        return configs.SingleAgent(
             learner=learner,
             learning_rates=(LEARNING_RATE,),
             seeds=self.seeds,

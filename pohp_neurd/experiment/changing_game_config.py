@@ -3,6 +3,7 @@
 import dataclasses
 
 from pohp_neurd import checks
+from pohp_neurd.experiment.schema import field
 
 BASELINES = ("none", "mean", "value")
 """None, as in Theorem 1; the running mean of own returns; the exact value of the policies of the moment."""
@@ -15,27 +16,31 @@ POINTS = 20
 class Config:
     """The whole study: every learner in every world, over exploration and step sizes."""
 
-    bias: float = 5.0
-    jump_every: int = 1_000
-    cycles: int = 4
-    batch_size: int = 4
+    bias: float = field(5.0, "How many times the favoured win counts.", "The game")
+    jump_every: int = field(1_000, "Updates between two jumps; a multiple of 20.", "The game")
+    cycles: int = field(4, "How often the three phases are gone through.", "The game")
+    batch_size: int = field(4, "Games of one update.", "The game")
     explorations: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
     """Constant ones; 0 is NeuRD."""
     decreasing: tuple[float, ...] = (0.1, 0.3, 1.0)
     """First values of explorations that fall as 1 / √(1 + t / decay_start), the rate of Theorem 1."""
-    decay_start: float = 100.0
+    decay_start: float = field(
+        100.0, "Decreasing exploration falls as 1 / sqrt(1 + t / decay_start) at update t.", "The learners"
+    )
     step_sizes: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
     """On returns that are scaled to [−1, 0]."""
     magnet_strengths: tuple[float, ...] = (0.0, 0.05)
     """For self-play; the bandit has none."""
     baselines: tuple[str, ...] = BASELINES
-    magnet_speed: float = 0.02
-    baseline_speed: float = 0.05
+    magnet_speed: float = field(0.02, "How far the magnet moves to the policy in an update.", "The learners")
+    baseline_speed: float = field(
+        0.05, "How far the running mean of returns moves in an update.", "The learners"
+    )
     """Of the running mean of returns."""
-    seeds: int = 20
-    tuning_seeds: int = 10
+    seeds: int = field(20, "Reported seeds, a multiple of --tuning_seeds.", "Seeds")
+    tuning_seeds: int = field(10, "Seeds after those, on which step sizes are chosen.", "Seeds")
     """Seeds on which step sizes are chosen; others than those that are reported."""
-    seed: int = 0
+    seed: int = field(0, "The first seed.", "Seeds")
 
     def __post_init__(self) -> None:
         checks.positive("bias", self.bias)

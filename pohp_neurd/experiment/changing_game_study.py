@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tqdm
 
-from pohp_neurd.experiment import changing_game, changing_game_config, memory, records, summary, table
+from pohp_neurd.experiment import changing_game, changing_game_config, records, run_folder, summary, table
 from pohp_neurd.experiment.plot import changing_game as picture
 
 Config = changing_game_config.Config
@@ -203,7 +203,7 @@ def run(config: Config, folder: records.Path, name: str = "rock_paper_scissors")
     # The draws of an update of one call of `changing_game.play`, and the points that are kept of all seeds.
     points = len(changing_game.WINNERS) * changing_game.POINTS * config.cycles
     needed = 4.0 * (config.tuning_seeds * config.batch_size + (config.seeds + config.tuning_seeds) * points)
-    memory.check(
+    run_folder.check_memory(
         needed, of=f"batch_size={config.batch_size}, cycles={config.cycles} and seeds={config.seeds}"
     )
     place = _made(folder, name)

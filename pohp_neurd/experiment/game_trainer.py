@@ -118,7 +118,7 @@ def _parts(config: game_config.Config) -> _Parts:
     seats = tally_learners.Seats(tree.legal, tuple(map(tree.states_of, range(tree.num_agents))))
     learner = _network_learner(config, tree, seats) if neural_policy else _table_learner(config, seats)
     recall = _has_recall(tree)
-    weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting)
+    weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting or 0.0)
     loop = self_play.loop(
         seats,
         learner,
@@ -281,7 +281,7 @@ def _network_learner(
         magnet=game_schedules.magnet(config),
         common_mode=config.common_mode,
         baseline=config.baseline and config.update == "sampled",
-        average_rate=config.average_forgetting or 0.001,
+        average_rate=config.average_forgetting or 0.0,
         alternating=config.alternating,
     )
 

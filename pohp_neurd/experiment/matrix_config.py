@@ -3,6 +3,7 @@
 import dataclasses
 
 from pohp_neurd import checks
+from pohp_neurd.experiment.schema import field
 
 ROWS = 20
 """Of metrics.csv."""
@@ -12,14 +13,16 @@ ROWS = 20
 class Config:
     """One run of two agents in biased rock-paper-scissors."""
 
-    learner: str = "neurd_cix"
-    exploration: float = 0.1
-    step_size: float = 0.05
-    magnet_strength: float = 0.2
-    magnet_speed: float = 0.02
-    batch_size: int = 64
-    episodes: int = 640_000
-    seed: int = 0
+    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", "What is trained")
+    exploration: float = field(
+        0.1, "η of NeuRD-CIX, in [0, 1].", "What is trained", only_for={"learner": "neurd_cix"}
+    )
+    step_size: float = field(0.05, "α, of every update.", "What is trained")
+    magnet_strength: float = field(0.2, "Pull to a slowly moving policy.", "What is trained")
+    magnet_speed: float = field(0.02, "How fast that policy follows, in [0, 1].", "What is trained")
+    batch_size: int = field(64, "Episodes of one update.", "What is trained")
+    episodes: int = field(640_000, "Episodes in all.", "What is trained")
+    seed: int = field(0, "The seed of everything random.", "What is trained")
 
     def __post_init__(self) -> None:
         checks.one_of("learner", self.learner, ("spg", "neurd", "neurd_cix"))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pohp_neurd import checks, exact, learners, policy, regularisation, tabular, types
-from pohp_neurd.experiment import matrix_config, memory, records, run_folder
+from pohp_neurd.experiment import matrix_config, records, run_folder
 from pohp_neurd.experiment.plot import nash_conv as picture
 from pohp_neurd.games import matrix_game
 
@@ -28,7 +28,7 @@ def run(
     game = matrix_game.zero_sum(payoffs, "biased rock-paper-scissors")
     # The episodes of an update, and a key for each update between two rows.
     needed = 64.0 * config.batch_size + 8.0 * config.episodes / config.batch_size / matrix_config.ROWS
-    memory.check(needed, of=f"batch_size={config.batch_size} and episodes={config.episodes}")
+    run_folder.check_memory(needed, of=f"batch_size={config.batch_size} and episodes={config.episodes}")
     with run_folder.opened(path, dataclasses.asdict(config), overwrite=overwrite) as folder:
         return _run(config, folder, game, payoffs, tell)
 

@@ -1,4 +1,4 @@
-"""Runs of self-play: their folder, resumption to the bit, damage, divergence, and interruption."""
+"""Runs of self-play: their folder, resumption to the bit, damage, divergence, and run."""
 
 import dataclasses
 import json
@@ -18,7 +18,7 @@ import pytest
 from open_spiel.python.algorithms import evaluate_bots
 
 from pohp_neurd import checkpoint, checks, exact, openspiel
-from pohp_neurd.experiment import game_config, game_run, game_trainer, interruption, records
+from pohp_neurd.experiment import game_config, game_run, game_trainer, records, run
 from pohp_neurd.openspiel import saved
 
 SMALL = game_config.Config(
@@ -98,7 +98,7 @@ def run_until(monkeypatch, config, folder, at, number, **options):
 
     with monkeypatch.context() as patch:
         patch.setattr(game_trainer, "build", stopping)
-        with pytest.raises(interruption.Interrupted) as stop:
+        with pytest.raises(run.Interrupted) as stop:
             game_run.run(config, folder, **options)
     return stop.value
 
