@@ -20,9 +20,9 @@ command_line.define(configs.Evaluation)
 def main(_: list[str]) -> None:
     """Turns flags into a config and evaluates."""
     config = command_line.config(configs.Evaluation)
-    from pohp_neurd.experiment import judgement
+    from pohp_neurd.experiment import evaluation
 
-    print(json.dumps(judgement.judge(config)))
+    print(json.dumps(evaluation.evaluate(config)))
 
 
 if __name__ == "__main__":

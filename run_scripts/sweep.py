@@ -36,15 +36,16 @@ class Config:
     )
     output_dir: str = schema.field("runs/sweep", "The folder of the sweep.", _SWEPT)
 
-    def grids(self) -> list[grid.Grid]:
-        """The grids that it names."""
-        if self.grid and (self.script or self.sweep):
-            raise ValueError("grid says what is swept: it excludes script and sweep.")
-        if self.grid:
-            return grid.read(self.grid)
-        if not self.script:
-            raise ValueError(f"script must be given: one of {', '.join(grid.JOBS)}.")
-        return [grid.parse(self.script, self.sweep)]
+
+def grids(config: Config) -> list[grid.Grid]:
+    """The grids that the flags name."""
+    if config.grid and (config.script or config.sweep):
+        raise ValueError("grid says what is swept: it excludes script and sweep.")
+    if config.grid:
+        return grid.read(config.grid)
+    if not config.script:
+        raise ValueError(f"script must be given: one of {', '.join(grid.JOBS)}.")
+    return [grid.parse(config.script, config.sweep)]
 
 
 command_line.define(Config)
@@ -55,7 +56,7 @@ command_line.define(configs.Executor)
 def main(_: list[str]) -> None:
     """Turns flags into settings and runs them."""
     config, where = command_line.config(Config), command_line.config(configs.Executor)
-    settings = grid.settings(config.grids())
+    settings = grid.settings(grids(config))
     execute = executor.build(where.executor, cores=where.cores, address=where.address)
     try:
         finished = sweep.run(settings, config.output_dir, execute, retry_failed=where.retry_failed)

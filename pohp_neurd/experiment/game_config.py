@@ -16,79 +16,39 @@ PLAYS = ("auto", "compiled", "live")
 LEARNERS = ("spg", "neurd", "neurd_cix")
 OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 
-_TABLE: dict[str, Any] = {
-    "exploration": 0.02,
-    "batch_size": 2048,
-    "step_size": 2.0,
-    "step_size_decay": 0.5,
-    "cooling": 1.0,
-    "decay_start": 540,
-    "magnet_strength": 0.016,
-    "magnet_speed": 1.0,
-    "magnet_speed_decay": 1.0,
-    "average_power": 1.0,
-    "average_forgetting": 0.0,
+KINDS = {
+    "tabular": ("compiled", "tabular", "sampled"),
+    "tabular, expected": ("compiled", "tabular", "expected"),
+    "neural": ("compiled", "neural", "sampled"),
+    "neural, expected": ("compiled", "neural", "expected"),
+    "live": ("live", "neural", "sampled"),
 }
-_EXACT_TABLE: dict[str, Any] = {
-    "exploration": 0.0,
-    "batch_size": 1,
-    "step_size": 0.4,
-    "step_size_decay": 0.0,
-    "cooling": 0.0,
-    "decay_start": 100,
-    "magnet_strength": 0.01,
-    "magnet_speed": 0.04,
-    "magnet_speed_decay": 0.0,
-    "average_power": 2.0,
-    "average_forgetting": 0.0,
-}
-_NETWORK = {
-    "exploration": 0.1,
-    "batch_size": 4096,
-    "step_size": 0.0047,
-    "step_size_decay": 0.5,
-    "cooling": 1.0,
-    "decay_start": 900,
-    "magnet_strength": 0.012,
-    "magnet_speed": 2.0,
-    "magnet_speed_decay": 1.0,
-    "average_power": 0.0,
-    "average_forgetting": 0.001,
-}
-_LIVE = {
-    "exploration": 0.1,
-    "batch_size": 256,
-    "step_size": 0.01,
-    "step_size_decay": 0.0,
-    "cooling": 0.0,
-    "decay_start": 100,
-    "magnet_strength": 0.05,
-    "magnet_speed": 1.0,
-    "magnet_speed_decay": 0.0,
-    "average_power": 0.0,
-    "average_forgetting": 0.0,
-}
+"""The kinds of runs: their play, policy and update."""
 
-DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
-    ("compiled", "tabular", "sampled"): _TABLE,
-    ("compiled", "tabular", "expected"): _EXACT_TABLE,
-    ("compiled", "neural", "sampled"): _NETWORK,
-    ("compiled", "neural", "expected"): {**_NETWORK, "exploration": 0.0, "batch_size": 1},
-    ("live", "neural", "sampled"): _LIVE,
+_DEFAULTS: dict[str, tuple[float, ...]] = {
+    "exploration": (0.02, 0.0, 0.1, 0.0, 0.1),
+    "batch_size": (2048, 1, 4096, 1, 256),
+    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01),
+    "step_size_decay": (0.5, 0.0, 0.5, 0.5, 0.0),
+    "cooling": (1.0, 0.0, 1.0, 1.0, 0.0),
+    "decay_start": (540, 100, 900, 900, 100),
+    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05),
+    "magnet_speed": (1.0, 0.04, 2.0, 2.0, 1.0),
+    "magnet_speed_decay": (1.0, 0.0, 1.0, 1.0, 0.0),
+    "average_power": (1.0, 2.0, 0.0, 0.0, 0.0),
+    "average_forgetting": (0.0, 0.0, 0.001, 0.001, 0.0),
 }
-"""For each way to play, policy and update, what is used where the user says nothing."""
+DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
+    kind: {name: values[index] for name, values in _DEFAULTS.items()}
+    for index, kind in enumerate(KINDS.values())
+}
+"""What is used where the user says nothing, for each kind of run."""
 
 _EPISODES = {"tabular": 10_000_000, "neural": 60_000_000}
 _LIVE_EPISODES = 200_000
 _ITERATIONS = {"tabular": 50_000, "neural": 5_000}
 
 
-_KINDS = {
-    "tabular": ("compiled", "tabular", "sampled"),
-    "tabular, expected": ("compiled", "tabular", "expected"),
-    "neural": ("compiled", "neural", "sampled"),
-    "live": ("live", "neural", "sampled"),
-}
 _TRAINED = "What is trained"
 _LONG = "How long"
 _UPDATE = "The update"
@@ -100,7 +60,7 @@ _TABULAR, _NEURAL = {"policy": "tabular"}, {"policy": "neural"}
 
 def _open(name: str, help: str, topic: str, **more: Any) -> Any:
     """A field whose default depends on the kind of run."""
-    shown = ", ".join(f"{DEFAULTS[kind][name]:g} ({what})" for what, kind in _KINDS.items())
+    shown = ", ".join(f"{value:g} ({kind})" for kind, value in zip(KINDS, _DEFAULTS[name], strict=True))
     return field(None, help, topic, shown=shown, **more)
 
 
@@ -133,11 +93,7 @@ class Config:
         shown="10 million (tabular), 60 million (neural), 200 thousand (live)",
     )
     iterations: int | None = field(
-        None,
-        "Iterations of expected updates.",
-        _LONG,
-        at_least=1,
-        shown="50,000 (tabular), 5,000 (neural)",
+        None, "Iterations of expected updates.", _LONG, at_least=1, shown="50,000 (tabular), 5,000 (neural)"
     )
     batch_size: int | None = _open("batch_size", "Episodes of one update.", _LONG, at_least=1)
     eval_every: int | None = field(
@@ -162,10 +118,7 @@ class Config:
         check=checks.non_negative,
     )
     step_size_decay: float | None = _open(
-        "step_size_decay",
-        "p of α / (1 + t / decay_start)^p at update t.",
-        _UPDATE,
-        check=checks.non_negative,
+        "step_size_decay", "p of α / (1 + t / decay_start)^p at update t.", _UPDATE, check=checks.non_negative
     )
     cooling: float | None = _open(
         "cooling",
@@ -295,7 +248,7 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     if config.update == "expected" and config.iterations is None:
         filled["iterations"] = _ITERATIONS[config.policy]
     if config.policy == "tabular" and config.update == "sampled" and config.batch_size is None:
-        filled["batch_size"] = max(_TABLE["batch_size"], 2 ** (table_size // 20).bit_length())
+        filled["batch_size"] = max(DEFAULTS[kind]["batch_size"], 2 ** (table_size // 20).bit_length())
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None:
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))

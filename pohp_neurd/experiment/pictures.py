@@ -76,10 +76,7 @@ class Config:
         shown="the names of inputs, or what differs of learner, learning_rate and exploration",
     )
     panels: tuple[str, ...] = field(
-        (),
-        "Of sensitivity and learning_rates: columns whose values make a panel each.",
-        _HOW,
-        shown="none",
+        (), "Of sensitivity and learning_rates: columns whose values make a panel each.", _HOW, shown="none"
     )
     band: str = field(
         "interquartile",

@@ -61,7 +61,7 @@ def run(
     Returns:
       The final figures.
     """
-    num_runs = len(config.settings())
+    num_runs = config.seeds * len(config.learning_rates) * len(config.explorations)  # not yet made
     # Of each run its window, its weights and what Adam keeps of them.
     each = 1_000.0 + run_folder.memory_of_layers((config.width,) * 2, copies=2)
     run_folder.check_memory(num_runs * each, of=f"width={config.width} and {num_runs} runs")

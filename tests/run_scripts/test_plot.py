@@ -15,6 +15,7 @@ from pohp_neurd.experiment import (
     matrix_self_play,
     pictures,
     records,
+    schema,
     single_agent,
     table,
 )

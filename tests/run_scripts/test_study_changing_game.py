@@ -8,7 +8,7 @@ import permissions
 import pytest
 from absl import flags
 
-from pohp_neurd.experiment import changing_game_study
+from pohp_neurd.experiment import changing_game_study, schema
 
 pytestmark = pytest.mark.thorough
 
@@ -77,7 +77,6 @@ def test_help_names_every_flag(script):
         [sys.executable, str(SCRIPT), "--help"], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0
-    for names in script.TOPICS.values():
-        for name in names:
-            assert f"--{name}" in done.stdout
+    for flag in schema.flags(script.changing_game_config.Config):
+        assert f"--{flag.name}" in done.stdout
     assert "--output_dir" in done.stdout

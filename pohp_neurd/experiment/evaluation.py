@@ -17,7 +17,7 @@ from pohp_neurd.openspiel.live import players
 Config = configs.Evaluation
 
 
-def judge(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]:
+def evaluate(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]:
     """All that was asked for, as figures; `tell` gets a sentence for each."""
     mine = saved.load(config.checkpoint)
     theirs = None if config.opponent in ("", configs.UNIFORM) else saved.load(config.opponent)
