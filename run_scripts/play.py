@@ -24,6 +24,8 @@ def main(_: list[str]) -> None:
         returns = terminal.play(trained.about.game, policy, config.seat, seed=config.seed)
     except (EOFError, KeyboardInterrupt):
         returns = None
+    if returns is None:
+        print()  # what was left unanswered has no end of line
     print(json.dumps({"game": trained.about.game, "seat": config.seat, "returns": returns}))
 
 

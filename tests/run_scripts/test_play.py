@@ -33,7 +33,7 @@ def test_a_game_is_played_to_its_end(folder):
     """Always betting: Kuhn poker then ends after two or three moves."""
     done = call(folder, "?\n1\n1\n1\n", "--seat=0", "--seed=3")
     assert done.returncode == 0, done.stderr
-    assert "0.5" in done.stdout  # the policy's own probabilities
+    assert "Pass 50.0%, Bet 50.0%" in done.stdout  # the policy's own probabilities
     figures = json.loads(done.stdout.splitlines()[-1])
     assert (figures["game"], figures["seat"]) == ("kuhn_poker", 0)
     assert sum(figures["returns"]) == 0
