@@ -1,4 +1,4 @@
-"""Judges a policy that train_game.py has trained.
+"""Evaluates a policy that train_game.py has trained.
 
     python run_scripts/evaluate.py --checkpoint=runs/game
     python run_scripts/evaluate.py --checkpoint=runs/game --use=current --opponent=uniform
@@ -11,36 +11,19 @@ Ends with one line of JSON.
 
 import json
 
-import command_line
+from pohp_neurd.experiment import command_line, configs
 
-from pohp_neurd.experiment import judgement_config
-
-TOPICS = {
-    "What is judged": {
-        "checkpoint": "The folder of a run.",
-        "use": "Its average or current policy.",
-    },
-    "How": {
-        "opponent": "Play head to head against uniform, or against the folder of another run.",
-        "episodes": "Episodes of sampled play.",
-        "response_updates": "Updates of a learner trained to respond; 0 for none.",
-        "max_histories": "Games with more are not compiled.",
-        "seed": "The seed of sampled play and of responders.",
-    },
-}
-
-
-command_line.define(judgement_config.Config, TOPICS)
+command_line.define(configs.Evaluation)
 
 
 @command_line.told
 def main(_: list[str]) -> None:
-    """Turns flags into a config and judges."""
-    config = command_line.config(judgement_config.Config, TOPICS)
-    from pohp_neurd.experiment import judgement
+    """Turns flags into a config and evaluates."""
+    config = command_line.config(configs.Evaluation)
+    from pohp_neurd.experiment import evaluation
 
-    print(json.dumps(judgement.judge(config)))
+    print(json.dumps(evaluation.evaluate(config)))
 
 
 if __name__ == "__main__":
-    command_line.run(main, __doc__, TOPICS, {"checkpoint": "none, it must be given", "opponent": "none"})
+    command_line.run(main, __doc__)

@@ -9,51 +9,35 @@ curves.csv into --output_dir, and ends with one line of JSON, and exit code 1 if
 command again goes on where it was killed.
 """
 
+import dataclasses
 import json
 import sys
 
-import command_line
-from absl import flags
+from pohp_neurd.experiment import command_line, configs, executor, reproduction, schema
 
-from pohp_neurd.experiment import executor, reproduction
 
-TOPICS = {
-    "What is run": {
-        "environment": "catch or cart_pole.",
-        "scale": "smoke (a minute), small (an hour on 2 cores: 28 rates x 5 seeds, 6 explorations x 20) "
-        "or full (28 rates x 20 seeds, 11 explorations x 20 seeds).",
-        "learning_rate": "best (of the sweep), paper (0.001797 in catch, 0.00005 in cart pole) or a number.",
-    },
-    "How the paper is read": {
-        "updated": "States of the 32-step window that learn at each step: oldest or all.",
-        "baseline": "What is subtracted from returns: critic or none.",
-        "common_mode": "paper, or dropped: directions centred over the actions.",
-        "probability": "Whether the estimate's π(A) is that of acting or of the update.",
-        "bootstrapped": "Whether the factor 0.9 is on every value in a target or on the last one.",
-        "epsilon": "Adam's ε.",
-    },
-}
-_OWN = {
-    "Where": {
-        "output_dir": "The folder of all runs.",
-        "retry_failed": command_line.RETRY_FAILED,
-        **command_line.EXECUTOR,
-    }
-}
-command_line.define(reproduction.Config, TOPICS)
-_OUTPUT = flags.DEFINE_string("output_dir", None, _OWN["Where"]["output_dir"])
-_RETRY = flags.DEFINE_bool("retry_failed", False, command_line.RETRY_FAILED)
-command_line.define_executor()
+@dataclasses.dataclass(frozen=True)
+class Where:
+    """The folder of all runs."""
+
+    output_dir: str | None = schema.field(
+        None, "The folder of all runs.", "Where it runs", shown="runs/paper_ENVIRONMENT_SCALE"
+    )
+
+
+command_line.define(reproduction.Config)
+command_line.define(Where)
+command_line.define(configs.Executor)
 
 
 @command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
-    config = command_line.config(reproduction.Config, TOPICS)
-    folder = _OUTPUT.value or f"runs/paper_{config.environment}_{config.scale}"
-    execute = executor.build(**command_line.executor())
+    config, where = command_line.config(reproduction.Config), command_line.config(configs.Executor)
+    folder = command_line.config(Where).output_dir or f"runs/paper_{config.environment}_{config.scale}"
+    execute = executor.build(where.executor, cores=where.cores, address=where.address)
     try:
-        figures = reproduction.run(config, folder, execute, retry_failed=_RETRY.value)
+        figures = reproduction.run(config, folder, execute, retry_failed=where.retry_failed)
     except KeyboardInterrupt:
         print(f"Stopped; the same command goes on in {folder}.", file=sys.stderr)
         sys.exit(130)
@@ -65,6 +49,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(
-        main, __doc__, {**TOPICS, **_OWN}, {"output_dir": "runs/paper_ENVIRONMENT_SCALE", "cores": "all"}
-    )
+    command_line.run(main, __doc__)

@@ -8,54 +8,67 @@
 Mean, median and interquartile mean with 95% bootstrap intervals, worst and best.
 """
 
-import command_line
-from absl import flags
+import dataclasses
 
-from pohp_neurd.experiment import records, summary, table
+from pohp_neurd.experiment import command_line, records, schema, summary, table
 
-TOPICS = {
-    "What": {
-        "input": "A results.csv.",
-        "by": "Columns, with commas: a row of the table for each combination of their values.",
-        "value": "The column whose statistics are wanted.",
-        "where": "A condition column=value that all rows must meet. Repeat it for several.",
-        "against": "Conditions column=value, with commas, of the rows against which the others are held: "
-        "adds each setting's mean less theirs, with its interval.",
-        "stratum": "A column, such as environment, within whose values runs are resampled.",
-    },
-    "Where to": {"output": "The table as CSV; none: on the screen only."},
-}
-_MEANINGS = {name: meaning for names in TOPICS.values() for name, meaning in names.items()}
-_INPUT = flags.DEFINE_string("input", "", _MEANINGS["input"])
-_BY = flags.DEFINE_list("by", ["learner", "exploration"], _MEANINGS["by"])
-_VALUE = flags.DEFINE_string("value", "total_reward", _MEANINGS["value"])
-_WHERE = flags.DEFINE_multi_string("where", [], _MEANINGS["where"])
-_AGAINST = flags.DEFINE_string("against", None, _MEANINGS["against"])
-_STRATUM = flags.DEFINE_string("stratum", None, _MEANINGS["stratum"])
-_OUTPUT = flags.DEFINE_string("output", None, _MEANINGS["output"])
+_WHAT = "What"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Which rows, how they are grouped, and where the table goes."""
+
+    input: str = schema.field("", "A results.csv.", _WHAT, shown="none, it must be given")
+    by: tuple[str, ...] = schema.field(
+        ("learner", "exploration"),
+        "Columns, with commas: a row of the table for each combination of their values.",
+        _WHAT,
+    )
+    value: str = schema.field("total_reward", "The column whose statistics are wanted.", _WHAT)
+    where: tuple[str, ...] = schema.field(
+        (),
+        "A condition column=value that all rows must meet. Repeat it for several.",
+        _WHAT,
+        repeated=True,
+        shown="none",
+    )
+    against: str | None = schema.field(
+        None,
+        "Conditions column=value, with commas, of the rows against which the others are held: adds each "
+        "setting's mean less theirs, with its interval.",
+        _WHAT,
+    )
+    stratum: str | None = schema.field(
+        None, "A column, such as environment, within whose values runs are resampled.", _WHAT
+    )
+    output: str | None = schema.field(None, "The table as CSV; none: on the screen only.", "Where to")
+
+    def __post_init__(self) -> None:
+        if not self.input:
+            raise ValueError("input must be given: the results.csv of a sweep.")
+
+
+command_line.define(Config)
 
 
 @command_line.told
 def main(_: list[str]) -> None:
     """Reads, summarises, writes."""
-    if not _INPUT.value:
-        raise ValueError("input must be given: the results.csv of a sweep.")
-    rows: list[table.Row] = list(table.read(_INPUT.value))
-    for condition in _WHERE.value:
+    config = command_line.config(Config)
+    rows: list[table.Row] = list(table.read(config.input))
+    for condition in config.where:
         rows = table.select(rows, table.conditions(condition))
-    against = table.select(rows, table.conditions(_AGAINST.value)) if _AGAINST.value else None
-    found = summary.summarise(rows, by=_BY.value, value=_VALUE.value, against=against, stratum=_STRATUM.value)
-    if _OUTPUT.value:
-        records.write_csv(_OUTPUT.value, found, list(found[0]))
-    columns = {
-        **{name: f"{{{name}}}" for name in _BY.value},
-        **summary.COLUMNS,
-    }
+    against = table.select(rows, table.conditions(config.against)) if config.against else None
+    found = summary.summarise(rows, by=config.by, value=config.value, against=against, stratum=config.stratum)
+    if config.output:
+        records.write_csv(config.output, found, list(found[0]))
+    columns = {**{name: f"{{{name}}}" for name in config.by}, **summary.COLUMNS}
     if against is not None:
-        columns[f"less {_AGAINST.value}"] = "{difference}"
+        columns[f"less {config.against}"] = "{difference}"
         columns["its 95% interval"] = "{difference_low} to {difference_high}"
     print(summary.markdown(found, columns), end="")
 
 
 if __name__ == "__main__":
-    command_line.run(main, __doc__, TOPICS, {"input": "none, it must be given"})
+    command_line.run(main, __doc__)

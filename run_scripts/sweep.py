@@ -10,64 +10,65 @@ killed and runs nothing twice. Writes results.csv (a row for each setting), curv
 failures.csv if there are any, and runs/; ends with one line of JSON, and exit code 1 if a setting failed.
 """
 
+import dataclasses
 import json
 import sys
 
-import command_line
-from absl import flags
+from pohp_neurd.experiment import command_line, configs, executor, grid, schema, sweep
 
-from pohp_neurd.experiment import executor, grid, jobs, sweep
+_SWEPT = "What is swept"
 
-TOPICS = {
-    "What is swept": {
-        "script": f"The training script: {', '.join(jobs.JOBS)}.",
-        "sweep": "A flag and its values, name=value,value,... or name=first:end; once for each flag.",
-        "grid": 'Instead, a JSON file: {"script": name, "sweep": {flag: [values]}}, or a list of such.',
-    },
-    "The sweep": {
-        "output_dir": "The folder of the sweep.",
-        "retry_failed": command_line.RETRY_FAILED,
-        **command_line.EXECUTOR,
-    },
-}
-_DEFAULTS = {"cores": "all", "sweep": "none"}
-_SCRIPT = flags.DEFINE_string("script", None, TOPICS["What is swept"]["script"])
-_SWEEP = flags.DEFINE_multi_string("sweep", [], TOPICS["What is swept"]["sweep"])
-_GRID = flags.DEFINE_string("grid", None, TOPICS["What is swept"]["grid"])
-_OUTPUT = flags.DEFINE_string("output_dir", "runs/sweep", TOPICS["The sweep"]["output_dir"])
-_RETRY = flags.DEFINE_bool("retry_failed", False, command_line.RETRY_FAILED)
-command_line.define_executor()
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Which settings, and where their folder is."""
+
+    script: str | None = schema.field(None, f"The training script: {', '.join(grid.JOBS)}.", _SWEPT)
+    sweep: tuple[str, ...] = schema.field(
+        (),
+        "A flag and its values, name=value,value,... or name=first:end; once for each flag.",
+        _SWEPT,
+        repeated=True,
+        shown="none",
+    )
+    grid: str | None = schema.field(
+        None, 'Instead, a JSON file: {"script": name, "sweep": {flag: [values]}}, or a list of such.', _SWEPT
+    )
+    output_dir: str = schema.field("runs/sweep", "The folder of the sweep.", _SWEPT)
+
+
+def grids(config: Config) -> list[grid.Grid]:
+    """The grids that the flags name."""
+    if config.grid and (config.script or config.sweep):
+        raise ValueError("grid says what is swept: it excludes script and sweep.")
+    if config.grid:
+        return grid.read(config.grid)
+    if not config.script:
+        raise ValueError(f"script must be given: one of {', '.join(grid.JOBS)}.")
+    return [grid.parse(config.script, config.sweep)]
+
+
+command_line.define(Config)
+command_line.define(configs.Executor)
 
 
 @command_line.told
 def main(_: list[str]) -> None:
     """Turns flags into settings and runs them."""
+    config, where = command_line.config(Config), command_line.config(configs.Executor)
+    settings = grid.settings(grids(config))
+    execute = executor.build(where.executor, cores=where.cores, address=where.address)
     try:
-        finished = sweep.run(
-            grid.settings(_grids()),
-            _OUTPUT.value,
-            executor.build(**command_line.executor()),
-            retry_failed=_RETRY.value,
-        )
+        finished = sweep.run(settings, config.output_dir, execute, retry_failed=where.retry_failed)
     except KeyboardInterrupt:
-        print(f"Stopped; the same command goes on in {_OUTPUT.value}.", file=sys.stderr)
+        print(f"Stopped; the same command goes on in {config.output_dir}.", file=sys.stderr)
         sys.exit(130)
     for line in sweep.failures(finished):
         print(f"Failed: {line}", file=sys.stderr)
-    report = sweep.report(finished, _OUTPUT.value)
+    report = sweep.report(finished, config.output_dir)
     print(json.dumps(report))
     sys.exit(1 if report["failed"] else 0)
 
 
-def _grids() -> list[grid.Grid]:
-    if _GRID.value and (_SCRIPT.value or _SWEEP.value):
-        raise ValueError("grid says what is swept: it excludes script and sweep.")
-    if _GRID.value:
-        return grid.read(_GRID.value)
-    if not _SCRIPT.value:
-        raise ValueError(f"script must be given: one of {', '.join(jobs.JOBS)}.")
-    return [grid.parse(_SCRIPT.value, _SWEEP.value)]
-
-
 if __name__ == "__main__":
-    command_line.run(main, __doc__, TOPICS, _DEFAULTS)
+    command_line.run(main, __doc__)

@@ -3,7 +3,6 @@
 import contextlib
 import importlib.util
 import pathlib
-import sys
 
 from absl import flags
 
@@ -14,8 +13,6 @@ _SCRIPTS = pathlib.Path(__file__).resolve().parents[1] / "run_scripts"
 def loaded(name):
     """The script `name` as a module, with its flags, until the block ends."""
     known = set(flags.FLAGS)
-    if str(_SCRIPTS) not in sys.path:  # as Python itself does for a script, for what scripts share
-        sys.path.append(str(_SCRIPTS))
     spec = importlib.util.spec_from_file_location(f"run_scripts_{name}", _SCRIPTS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

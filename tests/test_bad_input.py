@@ -34,7 +34,7 @@ from pohp_neurd import (
     shaping,
     tabular,
 )
-from pohp_neurd.experiment import game_config, game_run, grid, memory, records, sweep, table
+from pohp_neurd.experiment import game_config, game_run, grid, records, run_folder, sweep, table
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import host
 from pohp_neurd.openspiel import terminal
@@ -42,9 +42,7 @@ from pohp_neurd.openspiel.live import game as games
 from pohp_neurd.openspiel.live import match, train
 
 SCRIPTS = sorted(
-    path.stem
-    for path in (pathlib.Path(__file__).resolve().parents[1] / "run_scripts").glob("*.py")
-    if path.stem != "command_line"
+    path.stem for path in (pathlib.Path(__file__).resolve().parents[1] / "run_scripts").glob("*.py")
 )
 
 
@@ -184,7 +182,7 @@ FLAGS = [
 def test_flags(name, arguments, sentence, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)  # where the folders of scripts are by default
     monkeypatch.setenv("PJRT_NPROC", "1")  # some scripts set it: this brings back what it was
-    monkeypatch.setattr(memory, "total", lambda: 16 * 2.0**30)
+    monkeypatch.setattr(run_folder, "total_memory", lambda: 16 * 2.0**30)
     check_refused(name, arguments, sentence, tmp_path, capfd)
 
 

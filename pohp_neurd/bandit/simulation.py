@@ -56,7 +56,9 @@ class Totals(NamedTuple):
     """None where nobody asked for the decomposition."""
 
 
-class _Runs(NamedTuple):
+class Runs(NamedTuple):
+    """Many runs, side by side."""
+
     learner: Any
     daimon: Any
     totals: Totals
@@ -93,19 +95,48 @@ def play(
     stops = [int(stop) for stop in rounds]
     if not stops or stops[0] < 1 or any(after <= before for before, after in itertools.pairwise(stops)):
         raise ValueError(f"rounds must be increasing numbers from 1 on, but are {stops[:8]}.")
-    runs = _start(problem, bandit, num_runs, decompose)
+    runs = begin(problem, bandit, num_runs, decompose)
     for start, stop in zip([0, *stops], stops, strict=False):
-        runs = _advance(problem, bandit, num_runs, runs, key, start, stop)
-        if not checks.all_finite((bandit.policy(runs.learner), runs.totals)):
-            raise checks.Diverged("a policy or a total", after=f"{stop:,} rounds", remedy="step size")
+        runs = advance(problem, bandit, num_runs, runs, key=key, start=start, stop=stop)
         yield jax.tree.map(np.asarray, runs.totals)
 
 
+def advance(
+    problem: problems.Problem,
+    bandit: BanditLearner,
+    num_runs: int,
+    runs: Runs,
+    *,
+    key: types.Key,
+    start: int,
+    stop: int,
+) -> Runs:
+    """All runs after round `stop`, from those after round `start`; where it is cut makes no difference.
+
+    Args:
+      problem: what the arms are worth.
+      bandit: who plays.
+      num_runs: how many independent runs.
+      runs: from `begin`, or from here.
+      key: of the whole simulation.
+      start: rounds played so far.
+      stop: rounds played then.
+
+    Returns:
+      The runs. Raises `checks.Diverged` where a learner's policy is no distribution any more.
+    """
+    runs = _advance(problem, bandit, num_runs, runs, key, start, stop)
+    if not checks.all_finite((bandit.policy(runs.learner), runs.totals)):
+        raise checks.Diverged("a policy or a total", after=f"{stop:,} rounds", remedy="step size")
+    return runs
+
+
 @functools.partial(jax.jit, static_argnames=("problem", "bandit", "num_runs", "decompose"))
-def _start(problem: problems.Problem, bandit: BanditLearner, num_runs: int, decompose: bool) -> _Runs:
+def begin(problem: problems.Problem, bandit: BanditLearner, num_runs: int, decompose: bool = False) -> Runs:
+    """All runs before the first round; `decompose` keeps the sums of the proof's decomposition, too."""
     arms, scalars = jnp.zeros((problem.num_arms, num_runs)), jnp.zeros(num_runs)
     totals = Totals(arms, scalars, Parts(arms, scalars, scalars) if decompose else None)
-    return _Runs(bandit.init(problem.num_arms, num_runs), problem.init(num_runs), totals)
+    return Runs(bandit.init(problem.num_arms, num_runs), problem.init(num_runs), totals)
 
 
 @functools.partial(jax.jit, static_argnames=("problem", "bandit", "num_runs"))
@@ -113,18 +144,18 @@ def _advance(
     problem: problems.Problem,
     bandit: BanditLearner,
     num_runs: int,
-    runs: _Runs,
+    runs: Runs,
     key: types.Key,
     start: types.Action,
     stop: types.Action,
-) -> _Runs:
-    def body(count: Array, runs: _Runs) -> _Runs:
+) -> Runs:
+    def body(count: Array, runs: Runs) -> Runs:
         return _round(problem, bandit, runs, uniforms(key, count, problem.num_uniforms, num_runs))
 
     return jax.lax.fori_loop(start, stop, body, runs)
 
 
-def _round(problem: problems.Problem, bandit: BanditLearner, runs: _Runs, numbers: Numbers) -> _Runs:
+def _round(problem: problems.Problem, bandit: BanditLearner, runs: Runs, numbers: Numbers) -> Runs:
     """One round of every run."""
     probabilities = bandit.policy(runs.learner)
     utilities = problem.utilities(runs.daimon, probabilities, numbers.problem)
@@ -141,7 +172,7 @@ def _round(problem: problems.Problem, bandit: BanditLearner, runs: _Runs, number
         )
     totals = Totals(runs.totals.utilities + utilities, runs.totals.received + utility[0], parts)
     learner = bandit.update(runs.learner, action, utility)
-    return _Runs(learner, problem.update(runs.daimon, probabilities), totals)
+    return Runs(learner, problem.update(runs.daimon, probabilities), totals)
 
 
 def _cost(

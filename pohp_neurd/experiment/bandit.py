@@ -4,16 +4,17 @@ Between `run_scripts/bandit.py` and `pohp_neurd.bandit`. A run leaves config.jso
 """
 
 import dataclasses
-import time
+import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import tqdm
 
 from pohp_neurd import bandit, directions, openspiel, types
-from pohp_neurd.experiment import bandit_config, memory, records, run_folder
+from pohp_neurd.experiment import configs, records, run_folder
+from pohp_neurd.experiment import run as run_loop
+from pohp_neurd.experiment import table as tables
 from pohp_neurd.experiment.figures import curves
 
 COLUMNS = (
@@ -31,7 +32,7 @@ COLUMNS = (
 )
 
 
-Config = bandit_config.Config
+Config = configs.Bandit
 
 
 def build_problem(config: Config) -> bandit.problems.Problem:
@@ -80,46 +81,93 @@ def record_rounds(horizon: int, count: int = 60) -> list[int]:
     return sorted(set(np.linspace(0, horizon, min(count, horizon) + 1, dtype=int)[1:].tolist()))
 
 
-def run(config: Config, path: records.Path, *, overwrite: bool = False) -> list[dict[str, Any]]:
-    """Runs the experiment, writes its files into the folder `path`, and returns the rows of metrics.csv."""
-    memory.check(
-        8.0 * (config.runs * config.arms + config.horizon),
-        of=f"{config.runs} runs of {config.horizon} rounds",
+def run(
+    config: Config, path: records.Path, *, resume: bool = False, overwrite: bool = False
+) -> dict[str, Any]:
+    """Runs or resumes the experiment in the folder `path`; the final figures."""
+    run_folder.check_memory(
+        8.0 * (config.seeds * config.arms + config.horizon),
+        of=f"{config.seeds} runs of {config.horizon} rounds",
     )
-    with run_folder.opened(path, dataclasses.asdict(config), overwrite=overwrite) as folder:
-        return _run(config, folder)
-
-
-def _run(config: Config, folder: run_folder.RunFolder) -> list[dict[str, Any]]:
-    rounds = record_rounds(config.horizon)
-    rows: list[dict[str, Any]] = []
+    run_folder.check_open(path, resume=resume, overwrite=overwrite)
     # The bound is about sums of thousands of terms: float64.
-    with (
-        jax.enable_x64(True),
-        tqdm.tqdm(total=len(rounds) * len(config.estimators), disable=None, unit="record") as progress,
-    ):
-        problem = build_problem(config)
-        learner = build_learner(config, problem)
-        schedule = build_schedule(config, problem.num_arms)
-        for estimator in config.estimators:
-            progress.set_description(estimator)
-            player = bandit.reduction(learner, estimator, schedule)
-            bounds = bandit.regret.bound_curve(
-                learner, config.horizon, problem.num_arms, problem.max_return, config.delta, player.schedule
+    with jax.enable_x64(True):
+        return run_loop.finish(task(config), path, resume=resume, overwrite=overwrite)
+
+
+class State(NamedTuple):
+    """How many records there are, of one estimator after the other, and the runs of the last one."""
+
+    records: int
+    runs: Any
+
+
+def task(config: Config) -> run_loop.Task:
+    """The experiment as a run of records, one estimator after the other."""
+    rounds = record_rounds(config.horizon)
+    problem = build_problem(config)
+    learner = build_learner(config, problem)
+    schedule = build_schedule(config, problem.num_arms)
+    players = [bandit.reduction(learner, estimator, schedule) for estimator in config.estimators]
+    bounds = [
+        bandit.regret.bound_curve(
+            learner, config.horizon, problem.num_arms, problem.max_return, config.delta, player.schedule
+        )
+        for player in players
+    ]
+    places = {place: index + 1 for index, place in enumerate(itertools.product(config.estimators, rounds))}
+    # The same key for every estimator: they differ in the estimator alone.
+    key = jax.random.key(config.seed)
+
+    def advance(state: State, count: int) -> State:
+        for _ in range(count):
+            number, index = divmod(state.records, len(rounds))
+            player, runs = players[number], state.runs
+            if index == 0:
+                runs = bandit.simulation.begin(problem, player, config.seeds)
+            start = rounds[index - 1] if index else 0
+            runs = bandit.simulation.advance(
+                problem, player, config.seeds, runs, key=key, start=start, stop=rounds[index]
             )
-            start = time.perf_counter()
-            # The same key for every estimator: they differ in the estimator alone.
-            key = jax.random.key(config.seed)
-            played = bandit.simulation.play(problem, player, rounds, config.runs, key=key)
-            for count, totals in zip(rounds, played, strict=True):
-                seconds = time.perf_counter() - start
-                rows.append(_row(estimator, count, seconds, totals, float(bounds[count - 1])))
-                progress.update()
-    records.write_csv(folder.metrics, rows, COLUMNS)
-    names = f"{problem.name}: {config.learner}".replace("_", " ")
-    title = f"{names}, {problem.num_arms} arms, {config.runs:,} runs"
-    curves.regret(folder.curve, rows, title=title, delta=config.delta)
-    return rows
+            state = State(state.records + 1, runs)
+        return state
+
+    def evaluate(state: State, done: int, earlier: Sequence[run_loop.Row]) -> list[run_loop.Row]:
+        number, index = divmod(done - 1, len(rounds))
+        totals = jax.tree.map(np.asarray, state.runs.totals)
+        return [
+            _row(config.estimators[number], rounds[index], totals, float(bounds[number][rounds[index] - 1]))
+        ]
+
+    def finish(folder: run_folder.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
+        names = f"{problem.name}: {config.learner}".replace("_", " ")
+        title = f"{names}, {problem.num_arms} arms, {config.seeds:,} runs"
+        curves.regret(folder.curve, rows, title=title, delta=config.delta)
+        return final_figures(config, rows)
+
+    return run_loop.Task(
+        dataclasses.asdict(config),
+        run_loop.Pace(total=len(rounds) * len(players), checkpoint_every=10, unit="record"),
+        COLUMNS,
+        lambda: State(0, bandit.simulation.begin(problem, players[0], config.seeds)),
+        advance,
+        evaluate,
+        finish,
+        place=lambda row: places.get((row["estimator"], row["updates"]), 0),
+        kept=lambda state: state.runs,
+        again=lambda runs, done: State(done, runs),
+        noun="record",
+        empty=_BOUND,
+        text=("estimator",),
+    )
+
+
+_BOUND = ("bound", "violations", "violation_limit")
+
+
+def read_rows(path: records.Path) -> list[dict[str, Any]]:
+    """The rows of a metrics file."""
+    return tables.figures(path, COLUMNS, empty=_BOUND, text=("estimator",))
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -156,15 +204,13 @@ def final_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def final_figures(config: Config, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What a run came to, for machines: null where an estimator has no bound."""
-    figures: dict[str, Any] = {"problem": config.problem, "horizon": config.horizon, "runs": config.runs}
+    figures: dict[str, Any] = {"problem": config.problem, "horizon": config.horizon, "runs": config.seeds}
     for row in final_rows(rows):
         figures[row["estimator"]] = {name: None if row[name] == "" else row[name] for name in COLUMNS[5:]}
     return figures
 
 
-def _row(
-    estimator: str, count: int, seconds: float, totals: bandit.simulation.Totals, bound: float
-) -> dict[str, Any]:
+def _row(estimator: str, count: int, totals: bandit.simulation.Totals, bound: float) -> dict[str, Any]:
     regrets = bandit.regret.worst_regret(totals)
     bounded = bool(np.isfinite(bound))
     violations = int(np.sum(regrets > bound))
@@ -173,7 +219,6 @@ def _row(
         "updates": count,
         "episodes": count,
         "steps": count,
-        "seconds": round(seconds, 3),
         "estimator": estimator,
         "regret_median": float(median),
         "regret_95": float(high),

@@ -1,25 +1,225 @@
-"""Where the settings of a sweep are run; what comes out does not depend on it."""
+"""Where the settings of a sweep are run, which changes nothing: the cores of this machine, or a Ray cluster.
 
+Here one worker process for each core takes one setting after another. From a cluster the files of a run come
+back through Ray: no disk need be shared.
+"""
+
+import contextlib
 import functools
+import multiprocessing
+import os
+import pathlib
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import connection
+from typing import Any
 
-from pohp_neurd import checks
-from pohp_neurd.experiment import lanes, ray_cluster, sweep, workers
+from pohp_neurd import checks, files
+from pohp_neurd.experiment import grid, lanes, sweep
 
 EXECUTORS = ("local", "ray")
+
+TRIES = 3
+"""How often a setting is begun whose worker dies under it."""
 
 
 def build(name: str = "local", *, cores: int | None = None, address: str | None = None) -> sweep.Execute:
     """The executor of that name: the cores of this machine, or a Ray cluster here or at `address`."""
     checks.one_of("executor", name, EXECUTORS)
     if name == "ray":
-        ray_cluster.check_available()
+        check_ray()
         if address and cores:
             raise ValueError("cores are of a Ray cluster that is started here: address excludes them.")
         if cores is not None and cores < 1:
             raise ValueError(f"cores must be at least 1, but is {cores}.")
         if address:
-            ray_cluster.check_reachable(address)
-        return functools.partial(ray_cluster.run, address=address, num_workers=cores)
+            _check_reachable(address)
+        return functools.partial(run_on_ray, address=address, num_workers=cores)
     if address:
         raise ValueError("address is of a Ray cluster: it needs executor=ray.")
-    return functools.partial(workers.run, num_workers=lanes.cores(cores))
+    return functools.partial(run_here, num_workers=lanes.cores(cores))
+
+
+def run_here(
+    settings: Sequence[grid.Setting], runs: pathlib.Path, *, num_workers: int
+) -> Iterator[tuple[grid.Setting, grid.Outcome]]:
+    """Runs every setting in a folder of its own in `runs`; each with its outcome, as they finish.
+
+    A worker that dies, killed or out of memory, is replaced, and its setting goes on from its checkpoint.
+    When this process ends, in whatever way, its workers end as well.
+    """
+    waiting, tries = list(reversed(settings)), dict.fromkeys((s.id for s in settings), 0)
+    crew: dict[Any, _Worker] = {}
+    logs = runs.parent / "logs"
+    try:
+        for number in range(min(num_workers, len(settings))):
+            worker = _Worker(logs / f"worker_{number}.log")
+            crew[worker.pipe] = worker
+            worker.take(waiting.pop(), runs)
+        while crew:
+            for pipe in connection.wait(list(crew)):
+                worker = crew.pop(pipe)
+                setting = worker.setting
+                try:
+                    outcome, died = worker.pipe.recv(), False
+                except (EOFError, OSError):
+                    outcome, died = grid.Outcome(None, _death(worker.end()), 0.0), True
+                    tries[setting.id] += 1
+                if died and tries[setting.id] < TRIES:
+                    waiting.append(setting)
+                else:
+                    yield setting, outcome
+                if waiting:
+                    worker = _Worker(worker.log) if died else worker
+                    worker.take(waiting.pop(), runs)
+                    crew[worker.pipe] = worker
+                elif not died:
+                    worker.end(idle=True)
+    finally:
+        for worker in crew.values():
+            worker.end()
+
+
+def _death(code: int | None) -> str:
+    return f"Its worker process died {TRIES} times, the last time with exit code {code}."
+
+
+class _Worker:
+    """A process that is at work on a setting."""
+
+    setting: grid.Setting
+
+    def __init__(self, log: pathlib.Path) -> None:
+        self.log = log
+        self.pipe, theirs = multiprocessing.Pipe()
+        context = multiprocessing.get_context("spawn")
+        self._process = context.Process(target=_work, args=(theirs, log), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def take(self, setting: grid.Setting, runs: pathlib.Path) -> None:
+        self.setting = setting
+        # If it has died already, what waits for its answer will see so.
+        with contextlib.suppress(OSError):
+            self.pipe.send((setting, runs / setting.id))
+
+    def end(self, *, idle: bool = False) -> int | None:
+        """Ends the process, with time for it to save what it is at; its exit code."""
+        self.pipe.close()
+        if not idle:
+            self._process.terminate()
+        self._process.join(_PATIENCE)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        return self._process.exitcode
+
+
+_PATIENCE = 20.0
+
+
+def _work(pipe: Any, log: pathlib.Path) -> None:
+    """The life of a worker: settings in, outcomes out, until there are no more."""
+    lanes.use_one_core()
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    # What runs print, and their progress bars, would disturb the sweep's own.
+    with open(log, "a") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    while True:
+        try:
+            setting, path = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(grid.attempt(setting.script, setting.flags, path))
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "a worker has a parent"
+    connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def check_ray() -> None:
+    """Raises a ValueError that says how to install Ray if it is missing."""
+    try:
+        import ray  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            "executor=ray needs Ray, which is not installed: pip install 'pohp_neurd[ray]'."
+        ) from None
+
+
+def run_on_ray(
+    settings: Sequence[grid.Setting], runs: pathlib.Path, *, address: str | None, num_workers: int | None
+) -> Iterator[tuple[grid.Setting, grid.Outcome]]:
+    """As `run_here`, on the cluster at `address`, or on one of `num_workers` here if there is none.
+
+    A setting whose worker or machine dies is begun again elsewhere.
+    """
+    import ray
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    chosen = {"address": address} if address else {"num_cpus": num_workers, "include_dashboard": False}
+    try:
+        ray.init(**chosen, log_to_driver=False, configure_logging=False)
+    except ConnectionError as error:
+        raise ValueError(
+            f"the Ray cluster at {address} does not answer ({error}): if it has tokens, set RAY_AUTH_MODE "
+            "and RAY_AUTH_TOKEN as it does."
+        ) from None
+    try:
+        attempt = ray.remote(num_cpus=1, max_retries=TRIES - 1)(_attempt)
+        pending = {attempt.remote(setting.script, dict(setting.flags)): setting for setting in settings}
+        while pending:
+            (ready,), _ = ray.wait(list(pending), num_returns=1)
+            setting = pending.pop(ready)
+            try:
+                outcome, content = ray.get(ready)
+                _write(runs / setting.id, content)
+            except ray.exceptions.RayError as error:
+                told = str(error).strip().partition("\n")[0]
+                if not isinstance(error, ray.exceptions.RayTaskError):
+                    told = f"Its worker died {TRIES} times: {told}"
+                outcome = grid.Outcome(None, told, 0.0)
+            except OSError as error:
+                told = f"{error.strerror}: {error.filename or runs / setting.id}."
+                outcome = grid.Outcome(None, told, outcome.seconds)
+            yield setting, outcome
+    finally:
+        ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raises a ValueError if nothing listens there: Ray itself would try for minutes."""
+    host, found, port = address.removeprefix("ray://").rpartition(":")
+    if not (found and port.isdecimal()):
+        return  # a name, such as auto, that Ray resolves at once
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise ValueError(f"there is no Ray cluster at {address}: {error.strerror or error}.") from None
+
+
+def _attempt(script: str, flags: Mapping[str, Any]) -> tuple[grid.Outcome, dict[str, bytes]]:
+    """Runs a setting where Ray has put it; the outcome, and the files of its folder but for checkpoints."""
+    lanes.use_one_core()
+    with tempfile.TemporaryDirectory() as place:
+        path = pathlib.Path(place) / "run"
+        outcome = grid.attempt(script, flags, path)
+        found = {
+            file.relative_to(path).as_posix(): file.read_bytes()
+            for file in sorted(path.rglob("*"))
+            if file.is_file() and "checkpoints" not in file.relative_to(path).parts
+        }
+    return outcome, found
+
+
+def _write(path: pathlib.Path, content: Mapping[str, bytes]) -> None:
+    for name, data in content.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        with files.atomic(path / name, binary=True) as file:
+            file.write(data)

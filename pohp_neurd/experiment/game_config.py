@@ -7,161 +7,208 @@ import dataclasses
 from typing import Any
 
 from pohp_neurd import checks, defaults
+from pohp_neurd.experiment.schema import check, field
 
 POLICIES = ("tabular", "neural")
 UPDATES = ("sampled", "expected")
 PLAYS = ("auto", "compiled", "live")
 
-_TABLE: dict[str, Any] = {
-    "exploration": 0.02,
-    "batch_size": 2048,
-    "step_size": 2.0,
-    "step_size_decay": 0.5,
-    "cooling": 1.0,
-    "decay_start": 540,
-    "magnet_strength": 0.016,
-    "magnet_speed": 1.0,
-    "magnet_speed_decay": 1.0,
-    "average_power": 1.0,
+KINDS = {
+    "tabular": ("compiled", "tabular", "sampled"),
+    "tabular, expected": ("compiled", "tabular", "expected"),
+    "neural": ("compiled", "neural", "sampled"),
+    "neural, expected": ("compiled", "neural", "expected"),
+    "live": ("live", "neural", "sampled"),
 }
-_EXACT_TABLE: dict[str, Any] = {
-    "exploration": 0.0,
-    "batch_size": 1,
-    "step_size": 0.4,
-    "step_size_decay": 0.0,
-    "cooling": 0.0,
-    "decay_start": 100,
-    "magnet_strength": 0.01,
-    "magnet_speed": 0.04,
-    "magnet_speed_decay": 0.0,
-    "average_power": 2.0,
-}
-_NETWORK = {
-    "exploration": 0.1,
-    "batch_size": 4096,
-    "step_size": 0.0047,
-    "step_size_decay": 0.5,
-    "cooling": 1.0,
-    "decay_start": 900,
-    "magnet_strength": 0.012,
-    "magnet_speed": 2.0,
-    "magnet_speed_decay": 1.0,
-    "average_power": 0.0,
-}
-_LIVE = {
-    "exploration": 0.1,
-    "batch_size": 256,
-    "step_size": 0.01,
-    "step_size_decay": 0.0,
-    "cooling": 0.0,
-    "decay_start": 100,
-    "magnet_strength": 0.05,
-    "magnet_speed": 1.0,
-    "magnet_speed_decay": 0.0,
-    "average_power": 0.0,
-}
+"""The kinds of runs: their play, policy and update."""
 
-DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
-    ("compiled", "tabular", "sampled"): _TABLE,
-    ("compiled", "tabular", "expected"): _EXACT_TABLE,
-    ("compiled", "neural", "sampled"): _NETWORK,
-    ("compiled", "neural", "expected"): {**_NETWORK, "exploration": 0.0, "batch_size": 1},
-    ("live", "neural", "sampled"): _LIVE,
+_DEFAULTS: dict[str, tuple[float, ...]] = {
+    "exploration": (0.02, 0.0, 0.1, 0.0, 0.1),
+    "batch_size": (2048, 1, 4096, 1, 256),
+    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01),
+    "step_size_decay": (0.5, 0.0, 0.5, 0.5, 0.0),
+    "cooling": (1.0, 0.0, 1.0, 1.0, 0.0),
+    "decay_start": (540, 100, 900, 900, 100),
+    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05),
+    "magnet_speed": (1.0, 0.04, 2.0, 2.0, 1.0),
+    "magnet_speed_decay": (1.0, 0.0, 1.0, 1.0, 0.0),
+    "average_power": (1.0, 2.0, 0.0, 0.0, 0.0),
+    "average_forgetting": (0.0, 0.0, 0.001, 0.001, 0.0),
 }
-"""For each way to play, policy and update, what is used where the user says nothing."""
+DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
+    kind: {name: values[index] for name, values in _DEFAULTS.items()}
+    for index, kind in enumerate(KINDS.values())
+}
+"""What is used where the user says nothing, for each kind of run."""
 
 _EPISODES = {"tabular": 10_000_000, "neural": 60_000_000}
 _LIVE_EPISODES = 200_000
 _ITERATIONS = {"tabular": 50_000, "neural": 5_000}
 
 
+_TRAINED = "What is trained"
+_LONG = "How long"
+_UPDATE = "The update"
+_AVERAGES = "Regularisation and averages"
+_NETWORKS = "Networks"
+_CIX = {"learner": "neurd_cix"}
+_TABULAR, _NEURAL = {"policy": "tabular"}, {"policy": "neural"}
+
+
+def _open(name: str, help: str, topic: str, **more: Any) -> Any:
+    """A field whose default depends on the kind of run."""
+    shown = ", ".join(f"{value:g} ({kind})" for kind, value in zip(KINDS, _DEFAULTS[name], strict=True))
+    return field(None, help, topic, shown=shown, **more)
+
+
 @dataclasses.dataclass(frozen=True)
 class Config:
     """One run; None is the default of that kind of run. Wrong values raise a ValueError, before any work."""
 
-    game: str = "leduc_poker"
-    policy: str = "tabular"
-    learner: str = "neurd_cix"
-    update: str = "sampled"
-    play: str = "auto"
-    """On the compiled game, on live states, or compiled if the game is small enough."""
-    episodes: int | None = None
-    iterations: int | None = None
-    exploration: float | None = None
-    exploration_decay: float = 0.0
-    """Schedules are value / (1 + t / decay_start)^decay at update t."""
-    batch_size: int | None = None
-    """Episodes of one update."""
-    step_size: float | None = None
-    """Of returns that are scaled to [-1, 0]. A network's is Adam's learning rate."""
-    step_size_decay: float | None = None
-    cooling: float | None = None
-    """The step size is also times (1 − t / T)^cooling, with T the updates of the whole run."""
-    decay_start: int | None = None
-    """Updates."""
-    magnet_strength: float | None = None
-    """Of returns that are scaled to [-1, 0]."""
-    magnet_decay: float = 0.0
-    magnet_speed: float | None = None
-    """The magnet moves speed / decay_start · (1 + t / decay_start)^-decay of its way to the current policy at
-    update t; with speed 0 it stays where it began, which for a table is the uniform policy."""
-    magnet_speed_decay: float | None = None
-    threshold: float | None = None
-    """Beyond which no centred logit is pushed (Hennes et al. 2020); None for none."""
-    entropy_cost: float = 0.0
-    """Of the pull to the uniform policy, of returns that are scaled to [-1, 0]."""
-    average_over: str = "visits"
-    """A table's direction at a state is a mean over its visits, or a sum over them divided by episodes."""
-    baseline: bool = True
-    """A learned state value is subtracted from returns."""
-    weights: str = "counterfactual"
-    """Of expected updates: counterfactual or realization."""
-    alternating: bool = False
-    shared: bool = True
-    """One network for all seats."""
-    hidden_layers: tuple[int, ...] = (128, 128)
-    optimizer: str = "adam_without_momentum"
-    common_mode: str = defaults.COMMON_MODE
-    average_power: float | None = None
-    """Of time, in the weights of the average policy: 0 uniform, 1 linear."""
-    average_forgetting: float = 0.0
-    """Fades what was before at every update: geometric weights. For networks, the rate of their average."""
-    eval_every: int | None = None
-    """Episodes (sampled) or iterations (expected) between two evaluations; by default a thirtieth."""
-    checkpoint_every: int = 10
-    """Evaluations between two checkpoints."""
-    max_histories: int = 2_000_000
-    """Games with more are played live."""
-    seed: int = 0
+    game: str = field("leduc_poker", "An OpenSpiel game, with parameters as OpenSpiel writes them.", _TRAINED)
+    policy: str = field("tabular", "tabular or neural.", _TRAINED, choices=POLICIES)
+    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", _TRAINED, choices=defaults.LEARNERS)
+    update: str = field(
+        "sampled",
+        "sampled (from episodes) or expected (from exact values, on small games).",
+        _TRAINED,
+        choices=UPDATES,
+    )
+    play: str = field(
+        "auto",
+        "compiled, live, or auto: compiled if the game has at most --max_histories histories.",
+        _TRAINED,
+        choices=PLAYS,
+    )
+    max_histories: int = field(2_000_000, "See --play.", _TRAINED, at_least=1)
+    seed: int = field(0, "The seed of everything random.", _TRAINED, check=checks.seed)
+    episodes: int | None = field(
+        None,
+        "Episodes of sampled updates.",
+        _LONG,
+        at_least=1,
+        shown="10 million (tabular), 60 million (neural), 200 thousand (live)",
+    )
+    iterations: int | None = field(
+        None, "Iterations of expected updates.", _LONG, at_least=1, shown="50,000 (tabular), 5,000 (neural)"
+    )
+    batch_size: int | None = _open("batch_size", "Episodes of one update.", _LONG, at_least=1)
+    eval_every: int | None = field(
+        None,
+        "Episodes, or iterations, between two evaluations.",
+        _LONG,
+        at_least=1,
+        shown="a thirtieth of the run",
+    )
+    checkpoint_every: int = field(10, "Evaluations between two checkpoints.", _LONG, at_least=1)
+    exploration: float | None = _open(
+        "exploration",
+        "η of NeuRD-CIX in [0, 1]: 0 is NeuRD.",
+        _UPDATE,
+        check=checks.in_unit_interval,
+        only_for=_CIX,
+    )
+    step_size: float | None = _open(
+        "step_size",
+        "α, for returns scaled to [-1, 0]; for networks the optimizer's learning rate.",
+        _UPDATE,
+        check=checks.non_negative,
+    )
+    step_size_decay: float | None = _open(
+        "step_size_decay", "p of α / (1 + t / decay_start)^p at update t.", _UPDATE, check=checks.non_negative
+    )
+    cooling: float | None = _open(
+        "cooling",
+        "c of the factor (1 - t / T)^c on α, with T the updates of the run.",
+        _UPDATE,
+        check=checks.non_negative,
+    )
+    exploration_decay: float = field(
+        0.0, "The same power for η.", _UPDATE, check=checks.non_negative, only_for=_CIX
+    )
+    decay_start: int | None = _open("decay_start", "See --step_size_decay; in updates.", _UPDATE, at_least=1)
+    baseline: bool = field(
+        True, "Subtract a learned state value from returns.", _UPDATE, only_for={"update": "sampled"}
+    )
+    average_over: str = field(
+        "visits",
+        "Of tables: a state's direction is a mean over its visits, or over episodes.",
+        _UPDATE,
+        choices=("visits", "episodes"),
+        only_for=_TABULAR,
+    )
+    weights: str = field(
+        "counterfactual",
+        "Of expected updates: counterfactual or realization.",
+        _UPDATE,
+        choices=("counterfactual", "realization"),
+        only_for={"update": "expected"},
+    )
+    alternating: bool = field(False, "Update one agent at a time.", _UPDATE)
+    threshold: float | None = field(
+        None, "Logits are not pushed beyond this; none for no bound.", _AVERAGES, check=checks.positive
+    )
+    entropy_cost: float = field(0.0, "Pull to the uniform policy.", _AVERAGES, check=checks.non_negative)
+    magnet_strength: float | None = _open(
+        "magnet_strength",
+        "Pull to the magnet, for returns scaled to [-1, 0]; 0 for none.",
+        _AVERAGES,
+        check=checks.non_negative,
+    )
+    magnet_decay: float = field(0.0, "Its power of decay over time.", _AVERAGES, check=checks.non_negative)
+    # With speed 0 the magnet stays where it began, which for a table is the uniform policy.
+    magnet_speed: float | None = _open(
+        "magnet_speed",
+        "c: the magnet moves c / decay_start of its way to the policy; 0: entropy.",
+        _AVERAGES,
+        check=checks.non_negative,
+    )
+    magnet_speed_decay: float | None = _open(
+        "magnet_speed_decay",
+        "p of its factor (1 + t / decay_start)^-p.",
+        _AVERAGES,
+        check=checks.non_negative,
+    )
+    average_power: float | None = _open(
+        "average_power",
+        "p of the weight t^p in the average policy: 0 uniform, 1 linear.",
+        _AVERAGES,
+        check=checks.non_negative,
+        only_for=_TABULAR,
+    )
+    average_forgetting: float | None = _open(
+        "average_forgetting",
+        "What was before fades by this at each update: a table's geometric weights, or the rate of a "
+        "network's average. Live play keeps no average.",
+        _AVERAGES,
+        check=checks.in_unit_interval,
+        only_for={"play": ("auto", "compiled")},
+    )
+    hidden_layers: tuple[int, ...] = field(
+        (128, 128), "Units of each hidden layer.", _NETWORKS, only_for=_NEURAL
+    )
+    optimizer: str = field(
+        "adam_without_momentum",
+        "adam, adam_without_momentum (the paper's) or sgd.",
+        _NETWORKS,
+        choices=defaults.OPTIMIZERS,
+        only_for=_NEURAL,
+    )
+    shared: bool = field(
+        True, "One network for all seats; --noshared for one each.", _NETWORKS, only_for=_NEURAL
+    )
+    common_mode: str = field(
+        defaults.COMMON_MODE,
+        "dropped: directions centred over the actions; or paper.",
+        _NETWORKS,
+        choices=defaults.COMMON_MODES,
+        only_for=_NEURAL,
+    )
 
     def __post_init__(self) -> None:
         if not self.game:
             raise ValueError("game must be the name of an OpenSpiel game, but is empty.")
-        for name, choices in (
-            *(("policy", POLICIES), ("update", UPDATES), ("play", PLAYS), ("optimizer", defaults.OPTIMIZERS)),
-            ("learner", defaults.LEARNERS),
-            ("weights", ("counterfactual", "realization")),
-            ("common_mode", defaults.COMMON_MODES),
-            ("average_over", ("visits", "episodes")),
-        ):
-            checks.one_of(name, getattr(self, name), choices)
-        if self.exploration is not None:
-            checks.in_unit_interval("exploration", self.exploration)
-        whole = ("episodes", "iterations", "batch_size", "decay_start", "eval_every")
-        for name in (*whole, "checkpoint_every", "max_histories"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, but is {value}.")
-        magnets = ("magnet_strength", "magnet_decay", "magnet_speed", "magnet_speed_decay")
-        for name in ("step_size", "step_size_decay", "cooling", "exploration_decay", *magnets):
-            if getattr(self, name) is not None:
-                checks.non_negative(name, getattr(self, name))
-        if self.threshold is not None:
-            checks.positive("threshold", self.threshold)
-        checks.non_negative("entropy_cost", self.entropy_cost)
-        checks.seed("seed", self.seed)
-        checks.non_negative("average_power", self.average_power or 0.0)
-        checks.in_unit_interval("average_forgetting", self.average_forgetting)
+        check(self)
         if not self.hidden_layers or min(self.hidden_layers) < 1:
             raise ValueError(f"hidden_layers must be sizes of at least 1, but are {self.hidden_layers}.")
         sampled = self.update == "sampled"
@@ -198,10 +245,12 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     if config.update == "expected" and config.iterations is None:
         filled["iterations"] = _ITERATIONS[config.policy]
     if config.policy == "tabular" and config.update == "sampled" and config.batch_size is None:
-        filled["batch_size"] = max(_TABLE["batch_size"], 2 ** (table_size // 20).bit_length())
+        filled["batch_size"] = max(DEFAULTS[kind]["batch_size"], 2 ** (table_size // 20).bit_length())
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None:
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
+    if play == "compiled" and config.policy == "neural":
+        checks.positive("average_forgetting", config.average_forgetting)
     _check_that_it_learns(config)
     checks.count("the number of updates", updates(config))
     return config

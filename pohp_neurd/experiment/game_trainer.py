@@ -116,7 +116,7 @@ def _parts(config: game_config.Config) -> _Parts:
     neural_policy = config.policy == "neural"
     seen = features.of_tree(tree) if neural_policy else None
     arena = self_play.arena_of(tree, features=seen)
-    weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting)
+    weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting or 0.0)
     loop = self_play.loop(
         _network_learner(config, tree, arena.seats) if neural_policy else _table_learner(config),
         num_episodes=config.batch_size or 1,
@@ -286,6 +286,6 @@ def _network_learner(
         threshold=config.threshold,
         entropy_cost=config.entropy_cost,
         baseline=config.baseline and config.update == "sampled",
-        average_rate=config.average_forgetting or 0.001,
+        average_rate=config.average_forgetting or 0.0,
         alternating=config.alternating,
     )

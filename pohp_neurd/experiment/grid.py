@@ -1,15 +1,73 @@
-"""Grids of settings: every value of each flag with every value of the others, each with an id that lasts."""
+"""What a sweep runs: settings of one training script, from grids of flags, each with an id that lasts.
 
-import hashlib
+Every value of each flag goes with every value of the others. JAX is loaded to run a setting.
+"""
+
 import itertools
-import json
 import math
+import pathlib
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import jobs, records, table
+from pohp_neurd.experiment import configs, game_config, records, schema, table
+from pohp_neurd.experiment import run as run_loop
+
+
+class Job(NamedTuple):
+    """One training script."""
+
+    config: Any
+    """The class of its configs: its fields are the flags that can be swept."""
+    run: Callable[[Any, pathlib.Path, Collection[str]], Mapping[str, Any]]
+    """Runs a config, of which some fields were given, in a folder, or goes on there; the final figures."""
+    check: Callable[[Any], None] = lambda config: None
+    """What there is to check of a config without running it."""
+
+
+def _check_game(config: game_config.Config) -> None:
+    from pohp_neurd import openspiel
+
+    openspiel.load_game(config.game)
+
+
+def _is_begun(path: pathlib.Path) -> bool:
+    return (path / "config.json").is_file()
+
+
+def _run_game(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
+    from pohp_neurd.experiment import game_run
+
+    return game_run.run(config, path, resume=_is_begun(path), given=given)
+
+
+def _run_single_agent(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
+    from pohp_neurd.experiment import single_agent
+
+    figures = single_agent.run(config, path, resume=_is_begun(path))
+    (setting,) = figures["settings"]
+    return {
+        "steps": figures["steps"],
+        "total_reward": setting["total_reward_mean"],
+        "losses_per_step_at_end": setting["losses_per_step_at_end"][0],
+    }
+
+
+def _run_bandit(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
+    from pohp_neurd.experiment import bandit
+
+    return bandit.run(config, path, resume=_is_begun(path))
+
+
+JOBS: Mapping[str, Job] = {
+    "train_game": Job(game_config.Config, _run_game, _check_game),
+    "train_single_agent": Job(configs.SingleAgent, _run_single_agent),
+    "bandit": Job(configs.Bandit, _run_bandit),
+}
 
 
 class Setting(NamedTuple):
@@ -21,8 +79,7 @@ class Setting(NamedTuple):
     @property
     def id(self) -> str:
         """The same for the same script and flags, in whatever order and spelling they were given."""
-        content = json.dumps([self.script, dict(sorted(self.flags.items()))])
-        return hashlib.sha256(content.encode()).hexdigest()[:12]
+        return schema.identity(JOBS[self.script].config, self.script, self.flags)
 
 
 class Grid(NamedTuple):
@@ -91,21 +148,77 @@ def settings(grids: Sequence[Grid]) -> list[Setting]:
     """All settings of `grids`, checked one by one; the last flag's values change fastest."""
     found: dict[str, Setting] = {}
     for grid in grids:
-        checks.one_of("script", grid.script, tuple(jobs.JOBS))
+        checks.one_of("script", grid.script, tuple(JOBS))
         if not grid.values:
             raise ValueError("there is nothing to sweep: name at least one flag with its values.")
         for name, values in grid.values.items():
             if not values:
                 raise ValueError(f"{name} must have at least one value, but has none.")
         _check_size(math.prod(map(len, grid.values.values())))
-        typed = [[jobs.typed(grid.script, name, v) for v in values] for name, values in grid.values.items()]
-        for combination in itertools.product(*typed):
-            setting = Setting(grid.script, dict(zip(grid.values, combination, strict=True)))
-            jobs.refuse_ignored(setting.flags)
-            jobs.JOBS[grid.script].config(setting.flags)
+        job, typed = JOBS[grid.script], _typed(grid)
+        for combination in itertools.product(*typed.values()):
+            setting = Setting(grid.script, dict(zip(typed, combination, strict=True)))
+            job.check(schema.of_setting(job.config, grid.script, setting.flags)[0])
             found[setting.id] = setting
     if not found:
         raise ValueError("there is nothing to sweep: the file has no grids.")
     if len({setting.script for setting in found.values()}) > 1:
         raise ValueError("the grids of one sweep must be of one script.")
     return list(found.values())
+
+
+def _typed(grid: Grid) -> dict[str, list[Any]]:
+    """The values of each flag as its config has them, under the name that it has in sweeps."""
+    found: dict[str, list[Any]] = {}
+    for name, values in grid.values.items():
+        flag = schema.swept(JOBS[grid.script].config, grid.script, name)
+        if flag.swept in found:
+            raise ValueError(f"{flag.swept} is swept twice: give all its values at once.")
+        found[flag.swept] = [schema.read(name, schema.swept_kind(flag), value) for value in values]
+    return found
+
+
+class Outcome(NamedTuple):
+    """What became of one setting."""
+
+    figures: Mapping[str, Any] | None
+    """None if it failed."""
+    sentence: str
+    """Why it failed; empty if it did not."""
+    seconds: float
+
+
+def attempt(script: str, flags: Mapping[str, Any], path: pathlib.Path) -> Outcome:
+    """Runs a setting in the folder `path`. What goes wrong is told in the outcome, not raised."""
+    begun = time.perf_counter()
+    figures, sentence = None, ""
+    try:
+        if path.is_dir() and not (path / "config.json").is_file():
+            shutil.rmtree(path)  # killed before it was a run
+        job = JOBS[script]
+        config, given = schema.of_setting(job.config, script, flags)
+        figures = _scalars(job.run(config, path, given))
+    except checks.Diverged as error:
+        sentence = error.without_checkpoint
+    except ValueError as error:
+        sentence = str(error)
+    except OSError as error:
+        sentence = f"{error.strerror or error}: {error.filename or path}."
+    except MemoryError:
+        sentence = "There was not enough memory."
+    except run_loop.Interrupted:
+        raise
+    except Exception as error:
+        sentence = f"{type(error).__name__}: {error} ({traceback.format_tb(error.__traceback__)[-1].strip()})"
+    return Outcome(figures, sentence, round(time.perf_counter() - begun, 3))
+
+
+def _scalars(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures that fit in a table and come out the same every time: not the seconds, not paths."""
+    found: dict[str, Any] = {}
+    for name, value in figures.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}_{inner}": each for inner, each in _scalars(value).items()}
+        elif value is None or (isinstance(value, int | float) and name != "seconds"):
+            found[name] = value
+    return found

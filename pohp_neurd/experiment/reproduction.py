@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import grid, records, single_agent_config, summary, sweep
+from pohp_neurd.experiment import configs, grid, records, schema, summary, sweep
 
 # As the paper lists them; 0.00008 stands there twice. Catch's best, 0.001797, is listed as 0.00180.
 PAPER_RATES = (
@@ -43,27 +43,48 @@ SCALES = {
     ),
 }
 
-_READING = ("updated", "baseline", "common_mode", "probability", "bootstrapped", "epsilon")
+READING = ("updated", "baseline", "common_mode", "probability", "bootstrapped", "epsilon")
+_PAPER: dict[str, Any] = {
+    flag.field: flag.default for flag in schema.flags(configs.SingleAgent) if flag.field in READING
+} | {"common_mode": "paper"}
+"""How we read the paper. Its directions have their common mode, whatever the default elsewhere."""
+
+
+def _reading(name: str) -> Any:
+    """The field of a single run, with the paper's default."""
+    flag = next(flag for flag in schema.flags(configs.SingleAgent) if flag.field == name)
+    return schema.field(_PAPER[name], flag.help, flag.topic)
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
     """One environment at one scale; how the paper is read is said by the same options as of a single run."""
 
-    environment: str = "catch"
-    scale: str = "small"
-    learning_rate: str = "best"
-    """`best` of the sweep, by mean accumulated reward; `paper`, without a sweep; or a number."""
-    updated: str = single_agent_config.Config.updated
-    baseline: str = single_agent_config.Config.baseline
-    common_mode: str = single_agent_config.Config.common_mode
-    probability: str = single_agent_config.Config.probability
-    bootstrapped: str = single_agent_config.Config.bootstrapped
-    epsilon: float = single_agent_config.Config.epsilon
+    environment: str = schema.field(
+        "catch", "catch or cart_pole.", "What is run", choices=configs.ENVIRONMENTS
+    )
+    scale: str = schema.field(
+        "small",
+        "smoke (a minute), small (an hour on 2 cores: 28 rates x 5 seeds, 6 explorations x 20) or full (28 "
+        "rates x 20 seeds, 11 explorations x 20 seeds).",
+        "What is run",
+        choices=tuple(SCALES),
+    )
+    learning_rate: str = schema.field(
+        "best",
+        "best (of the sweep, by mean accumulated reward), paper (0.001797 in catch, 0.00005 in cart pole; no "
+        "sweep) or a number.",
+        "What is run",
+    )
+    updated: str = _reading("updated")
+    baseline: str = _reading("baseline")
+    common_mode: str = _reading("common_mode")
+    probability: str = _reading("probability")
+    bootstrapped: str = _reading("bootstrapped")
+    epsilon: float = _reading("epsilon")
 
     def __post_init__(self) -> None:
-        checks.one_of("environment", self.environment, single_agent_config.ENVIRONMENTS)
-        checks.one_of("scale", self.scale, tuple(SCALES))
+        schema.check(self)
         if self.learning_rate not in ("best", "paper"):
             try:
                 checks.positive("learning_rate", float(self.learning_rate))
@@ -71,21 +92,21 @@ class Config:
                 raise ValueError(
                     f"learning_rate must be best, paper or a number above 0, but is {self.learning_rate!r}."
                 ) from None
-        single_agent_config.Config(**{name: getattr(self, name) for name in _READING})
+        configs.SingleAgent(**{name: getattr(self, name) for name in READING})
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """The flags that all runs have. Those that are as documented are left out."""
+        """The flags that all runs have. Those that are a run's defaults are left out."""
         size = SCALES[self.scale]
         given = {
             "environment": self.environment,
             "num_steps": size.num_steps,
             "interval": size.interval,
             "width": size.width,
-            **{name: getattr(self, name) for name in _READING},
+            **{name: getattr(self, name) for name in READING},
         }
         always = ("environment", "num_steps", "interval")
-        default = single_agent_config.Config()
+        default = configs.SingleAgent()
         return {n: value for n, value in given.items() if n in always or value != getattr(default, n)}
 
     @property
@@ -103,8 +124,8 @@ class Config:
 
     @property
     def _departures(self) -> dict[str, Any]:
-        """What is read in another way than documented: `fixed` has no more of the reading than that."""
-        return {name: value for name, value in self.fixed.items() if name in _READING}
+        """What is read in another way than documented."""
+        return {name: getattr(self, name) for name in READING if getattr(self, name) != _PAPER[name]}
 
 
 def run(

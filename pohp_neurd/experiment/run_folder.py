@@ -1,8 +1,9 @@
-"""The folder of a run: configuration, rows, checkpoints and picture, never overwritten unasked."""
+"""What a run needs: a folder, which is never overwritten unasked, and enough memory."""
 
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -12,6 +13,8 @@ from typing import Any
 
 from pohp_neurd import files
 from pohp_neurd.experiment import records
+
+_MEMORY_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,3 +135,33 @@ def _remove(folder: RunFolder) -> None:
             shutil.rmtree(part)
     # Last: without it the folder would no longer be known for a run's.
     folder.config.unlink()
+
+
+def total_memory() -> float:
+    """Bytes of memory that this process may have: the machine's, or its container's if that is less."""
+    machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    try:
+        return min(machine, float(_MEMORY_LIMIT.read_text(encoding="ascii")))
+    except (OSError, ValueError):  # there is no such file, or no such limit
+        return machine
+
+
+def check_memory(needed: float, *, of: str) -> None:
+    """Raises a ValueError if `needed` bytes, by a rough estimate from below, are more than there are.
+
+    `of` says which settings ask for them.
+    """
+    there = total_memory()
+    if needed > there:
+        raise ValueError(
+            f"{of} would take at least {_shown(needed)} of memory, but this machine has {_shown(there)}."
+        )
+
+
+def memory_of_layers(sizes: tuple[int, ...], *, copies: int) -> float:
+    """Bytes of `copies` of the weights between layers of these `sizes`, in float32."""
+    return 4.0 * copies * sum(a * b for a, b in itertools.pairwise(sizes))
+
+
+def _shown(size: float) -> str:
+    return f"{size / 2**30:,.1f} GiB"

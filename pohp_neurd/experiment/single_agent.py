@@ -7,25 +7,14 @@ checkpoints/ and curve.png. Runs are laid over the cores; none of their figures 
 import dataclasses
 import functools
 import itertools
-import sys
-import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import tqdm
 
-from pohp_neurd import checkpoint, checks
-from pohp_neurd.experiment import (
-    interruption,
-    lanes,
-    memory,
-    records,
-    run_folder,
-    single_agent_config,
-    table,
-)
+from pohp_neurd.experiment import configs, lanes, records, run_folder, table
+from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.experiment.figures import curves
 from pohp_neurd.online import lifetimes
 
@@ -47,7 +36,7 @@ COLUMNS = (
 ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 
 
-Config = single_agent_config.Config
+Config = configs.SingleAgent
 
 
 def run(
@@ -59,84 +48,83 @@ def run(
     num_cores: int = 1,
     stop_after: int | None = None,
 ) -> dict[str, Any]:
-    """Runs or resumes the experiment in the folder `path`; the final figures.
+    """Runs or resumes the experiment in the folder `path`.
 
-    `stop_after` ends the work after so many intervals with a checkpoint, to be resumed; so do signals.
+    Args:
+      config: what is run.
+      path: the folder.
+      resume: go on with the run that is there.
+      overwrite: throw that run away.
+      num_cores: processes over which the runs are laid.
+      stop_after: ends the work after so many intervals with a checkpoint, to be resumed; so do signals.
+
+    Returns:
+      The final figures.
     """
-    num_runs = config.seeds * len(config.learning_rates) * len(config.explorations)
+    num_runs = config.seeds * len(config.learning_rates) * len(config.explorations)  # not yet made
     # Of each run its window, its weights and what Adam keeps of them.
-    each = 1_000.0 + memory.of_layers((config.width,) * 2, copies=2)
-    memory.check(num_runs * each, of=f"width={config.width} and {num_runs} runs")
-    chosen = {"resume": resume, "overwrite": overwrite}
-    with (
-        run_folder.opened(path, dataclasses.asdict(config), **chosen) as folder,
-        interruption.watched() as asked,
-    ):
-        return _run(config, folder, resume, num_cores, stop_after, asked)
-
-
-def _run(
-    config: Config,
-    folder: run_folder.RunFolder,
-    resume: bool,
-    num_cores: int,
-    stop_after: int | None,
-    asked: Callable[[], int | None],
-) -> dict[str, Any]:
-    digest = folder.digest
-    runs = config.runs()
-    num_lanes = min(num_cores, len(runs.seed))
+    each = 1_000.0 + run_folder.memory_of_layers((config.width,) * 2, copies=2)
+    run_folder.check_memory(num_runs * each, of=f"width={config.width} and {num_runs} runs")
+    num_lanes = min(num_cores, num_runs)
     with lanes.workers(num_lanes) as work:
-        advanced = functools.partial(advance, config)
-        parts = [lane for lane, _ in work(advanced, [(part, None) for part in lanes.deal(runs, num_lanes)])]
-        rows: list[dict[str, Any]] = []
-        done = 0
-        restored = None
-        if resume:
-            begun = lanes.gather([lives for _, lives in parts])
-            restored = checkpoint.restore(folder.checkpoints, begun, run=digest)
-        if restored is not None:
-            for sentence in restored.damaged:
-                print(f"Passed over a damaged checkpoint: {sentence}", file=sys.stderr)
-            parts = list(zip(lanes.deal(runs, num_lanes), lanes.deal(restored.tree, num_lanes), strict=True))
-            done = restored.step // config.interval
-            rows = [row for row in read_rows(folder.metrics) if row["steps"] <= restored.step]
-            if len(rows) != done * len(config.settings()):
-                raise ValueError(
-                    f"{folder.metrics} must have {done * len(config.settings()):,} rows up to step "
-                    f"{restored.step:,}, but has {len(rows):,}."
-                )
-        started = time.perf_counter() - max((row["seconds"] for row in rows), default=0.0)
-        total = config.num_steps // config.interval
-        last = total if stop_after is None else min(total, done + stop_after)
-        steps_each_round = config.interval * len(runs.seed)
-        with tqdm.tqdm(
-            total=total * steps_each_round,
-            initial=done * steps_each_round,
+        return run_loop.finish(
+            task(config, work, num_lanes), path, resume=resume, overwrite=overwrite, stop_after=stop_after
+        )
+
+
+class State(NamedTuple):
+    """All lives, dealt into lanes, with the totals of the interval that led here."""
+
+    parts: list["Lane"]
+    intervals: int
+    totals: lifetimes.Totals | None = None
+
+
+def task(config: Config, work: Callable[..., Iterable[Any]], num_lanes: int) -> run_loop.Task:
+    """The experiment as a run of intervals, with `work` a map over that many lanes."""
+    advanced = functools.partial(advance, config)
+    dealt = lanes.deal(config.runs(), num_lanes)
+
+    def begin() -> State:
+        return State([lane for lane, _ in work(advanced, [(part, None) for part in dealt])], 0)
+
+    def advance_all(state: State, intervals: int) -> State:
+        for _ in range(intervals):
+            results = list(work(advanced, state.parts))
+            totals = lanes.gather([part for _, part in results])
+            state = State([lane for lane, _ in results], state.intervals + 1, totals)
+            if diverged(config, state) is not None:
+                break
+        return state
+
+    def again(lives: Any, intervals: int) -> State:
+        return State(list(zip(dealt, lanes.deal(lives, num_lanes), strict=True)), intervals)
+
+    def finish(folder: run_folder.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
+        curves.reward(folder.curve, rows, title=_title(config))
+        return summary(config, rows)
+
+    return run_loop.Task(
+        dataclasses.asdict(config),
+        run_loop.Pace(
+            total=config.num_steps // config.interval,
+            checkpoint_every=config.checkpoint_every,
             unit="step",
-            unit_scale=True,
-            disable=None,
-        ) as bar:
-            for index in range(done, last):
-                results = list(work(advanced, parts))
-                parts = [lane for lane, _ in results]
-                totals = lanes.gather([part for _, part in results])
-                _check_finite(config, totals, index + 1, checkpoint.steps(folder.checkpoints))
-                rows += _rows(config, rows, totals, index + 1, time.perf_counter() - started)
-                signal = asked()
-                if (index + 1) % config.checkpoint_every == 0 or index + 1 == last or signal is not None:
-                    # Rows first: a resume drops those beyond its checkpoint, but could not make missing ones.
-                    records.write_csv(folder.metrics, rows, COLUMNS)
-                    lives = lanes.gather([lives for _, lives in parts])
-                    steps = (index + 1) * config.interval
-                    checkpoint.save(folder.checkpoints, steps, lives, run=digest)
-                if signal is not None and index + 1 < last:
-                    told = f"{steps:,} steps; go on with --resume in {folder.path}"
-                    raise interruption.Interrupted(signal, told)
-                bar.update(steps_each_round)
-    figures = summary(config, rows)
-    curves.reward(folder.curve, rows, title=_title(config))
-    return figures
+            size=config.interval * len(config.settings()),
+        ),
+        COLUMNS,
+        begin,
+        advance_all,
+        functools.partial(_rows, config),
+        finish,
+        place=lambda row: int(row["steps"]) // config.interval,
+        width=len(config.settings()),
+        diverged=functools.partial(diverged, config),
+        kept=lambda state: lanes.gather([lives for _, lives in state.parts]),
+        again=again,
+        noun="step",
+        step=config.interval,
+    )
 
 
 def summary(config: Config, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -209,24 +197,25 @@ def _compiled(config: Config) -> tuple[Any, Any]:
     )
 
 
-def _check_finite(config: Config, totals: lifetimes.Totals, interval: int, saved: Sequence[int]) -> None:
-    """Raises Diverged if a run's outputs, its parameters or its optimizer's state are not finite."""
+def diverged(config: Config, state: State) -> run_loop.Loss | None:
+    """Of which run the outputs, the parameters or the optimizer's state are not finite, if of any."""
+    totals = state.totals
+    if totals is None:
+        return None
     lost = ~(np.isfinite(totals.squared_error) & np.isfinite(totals.entropy)) | totals.diverged
     if not lost.any():
-        return
+        return None
     rate, exploration, seed = config.settings()[int(np.argmax(lost))]
-    raise checks.Diverged(
+    return run_loop.Loss(
         f"a value of seed {seed} at learning rate {rate:g} and exploration {exploration:g}",
-        after=f"{interval * config.interval:,} steps",
-        remedy="learning_rate",
-        checkpoint=f"the checkpoint of step {saved[-1]:,} is good" if saved else "there is no checkpoint yet",
+        f"{state.intervals * config.interval:,} steps",
+        "learning_rate",
     )
 
 
-def _rows(
-    config: Config, earlier: Sequence[dict[str, Any]], totals: lifetimes.Totals, interval: int, seconds: float
-) -> list[dict[str, Any]]:
-    settings = config.settings()
+def _rows(config: Config, state: State, interval: int, earlier: Sequence[run_loop.Row]) -> list[run_loop.Row]:
+    settings, totals = config.settings(), state.totals
+    assert totals is not None, "rows are of an interval"
     before = earlier[-len(settings) :] or [{"total_reward": 0.0, "episodes": 0}] * len(settings)
     steps = interval * config.interval
     first = 1 if config.updated == "all" else config.options().window
@@ -238,7 +227,6 @@ def _rows(
                 "updates": max(0, steps - first),
                 "episodes": before[index]["episodes"] + int(totals.episodes[index]),
                 "steps": steps,
-                "seconds": round(seconds, 3),
                 "reward": reward,
                 "total_reward": before[index]["total_reward"] + reward,
                 "entropy": round(float(totals.entropy[index]) / config.interval, 6),

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import tqdm
 
 from pohp_neurd import files
-from pohp_neurd.experiment import grid, interruption, jobs, records
+from pohp_neurd.experiment import grid, records, schema
+from pohp_neurd.experiment import run as run_loop
 
-Execute = Callable[[Sequence[grid.Setting], pathlib.Path], Iterator[tuple[grid.Setting, jobs.Outcome]]]
+Execute = Callable[[Sequence[grid.Setting], pathlib.Path], Iterator[tuple[grid.Setting, grid.Outcome]]]
 """(settings, the folder of their runs) -> each setting with its outcome, as they finish."""
 
 _RESERVE = 64 * 1024  # bytes kept free for the records of a full disk
@@ -45,7 +46,7 @@ def run(
     if not os.fspath(path):
         raise ValueError("output_dir must name a folder, but is empty.")
     folder = pathlib.Path(path)
-    with _locked(folder, settings[0].script), interruption.raised():
+    with _locked(folder, settings[0].script), run_loop.raised():
         known = {finished.id: finished for finished in read(folder)}
         if retry_failed:
             for setting in settings:
@@ -129,7 +130,7 @@ def write_tables(path: records.Path, finished: Sequence[Finished]) -> None:
 
 
 def _cells(flags: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: jobs.text(value) for name, value in flags.items()}
+    return {name: schema.text(value) for name, value in flags.items()}
 
 
 def _write_table(path: pathlib.Path, table: Sequence[Mapping[str, Any]]) -> bool:

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from pohp_neurd import checks
+from pohp_neurd import checks, defaults
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What is chosen once for many runs; the defaults are the documented reading of the paper."""
+    """What is chosen once for many runs; the defaults are how we read the paper, but for `common_mode`."""
 
     learner: str = "neurd_cix"
     """spg, neurd or neurd_cix."""
@@ -16,8 +16,8 @@ class Options:
     newer ones with targets cut off at the present; `all` takes the mean of their gradients."""
     baseline: str = "critic"
     """What is subtracted from the return in the direction: the `critic`'s value now, or `none`."""
-    common_mode: str = "paper"
-    """`paper`, or `dropped`: directions centred over the legal actions."""
+    common_mode: str = defaults.COMMON_MODE
+    """`dropped`: directions centred over the legal actions; or as in the `paper`."""
     probability: str = "acting"
     """Whether π(A) in the estimate is that of the time of `acting` or of the time of the `update`."""
     bootstrapped: str = "every"
@@ -37,10 +37,10 @@ class Options:
     decay_start: int = 1_000
 
     def __post_init__(self) -> None:
-        checks.one_of("learner", self.learner, ("spg", "neurd", "neurd_cix"))
+        checks.one_of("learner", self.learner, defaults.LEARNERS)
         checks.one_of("updated", self.updated, ("oldest", "all"))
         checks.one_of("baseline", self.baseline, ("critic", "none"))
-        checks.one_of("common_mode", self.common_mode, ("paper", "dropped"))
+        checks.one_of("common_mode", self.common_mode, defaults.COMMON_MODES)
         checks.one_of("probability", self.probability, ("acting", "update"))
         checks.one_of("bootstrapped", self.bootstrapped, ("every", "last"))
         checks.in_unit_interval("lambda_", self.lambda_)
@@ -50,5 +50,4 @@ class Options:
         checks.positive("epsilon", self.epsilon)
         checks.non_negative("exploration_decay", self.exploration_decay)
         for name in ("window", "decay_start"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
+            checks.count(name, getattr(self, name))

@@ -1,12 +1,15 @@
 """The bandit experiment: its configuration, its files, its table."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
 
 from pohp_neurd import bandit as bandits
-from pohp_neurd.experiment import bandit, bandit_config, records
+from pohp_neurd import checkpoint
+from pohp_neurd.experiment import bandit, configs, records, run
 
 
 def some(names, quick):
@@ -15,12 +18,11 @@ def some(names, quick):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "problem", some(bandit_config.PROBLEMS, ("shifting_rock_paper_scissors", "kuhn_learning"))
-)
+@pytest.mark.parametrize("problem", some(configs.PROBLEMS, ("shifting_rock_paper_scissors", "kuhn_learning")))
 def test_every_problem_runs_and_leaves_its_files(problem, tmp_path):
-    config = bandit.Config(problem=problem, horizon=40, runs=8, arms=3, estimators=("importance", "cix"))
-    rows = bandit.run(config, tmp_path / "run")
+    config = bandit.Config(problem=problem, horizon=40, seeds=8, arms=3, estimators=("importance", "cix"))
+    bandit.run(config, tmp_path / "run")
+    rows = bandit.read_rows(tmp_path / "run" / "metrics.csv")
     assert records.read_json(tmp_path / "run" / "config.json")["problem"] == problem
     written = records.read_csv(tmp_path / "run" / "metrics.csv")
     assert tuple(written[0]) == bandit.COLUMNS
@@ -32,12 +34,13 @@ def test_every_problem_runs_and_leaves_its_files(problem, tmp_path):
     assert len(rows) == 80
 
 
-@pytest.mark.parametrize("learner", some(bandit_config.LEARNERS, ("hedge", "regret_matching_plus")))
+@pytest.mark.parametrize("learner", some(configs.FULL_MONITORING, ("hedge", "regret_matching_plus")))
 def test_rows_are_the_figures_of_the_simulation(learner, tmp_path):
     config = bandit.Config(
-        problem="adaptive", learner=learner, horizon=200, runs=64, estimators=("ix",), seed=3
+        problem="adaptive", learner=learner, horizon=200, seeds=64, estimators=("ix",), seed=3
     )
-    last = bandit.run(config, tmp_path / "run")[-1]
+    bandit.run(config, tmp_path / "run")
+    last = bandit.read_rows(tmp_path / "run" / "metrics.csv")[-1]
     problem = bandit.build_problem(config)
     player = bandits.reduction(
         bandit.build_learner(config, problem), "ix", bandit.build_schedule(config, problem.num_arms)
@@ -51,23 +54,52 @@ def test_rows_are_the_figures_of_the_simulation(learner, tmp_path):
 
 @pytest.mark.thorough
 def test_the_table_has_a_line_for_every_estimator(tmp_path):
-    config = bandit.Config(horizon=30, runs=4, arms=2)
-    rows = bandit.run(config, tmp_path / "run")
-    lines = bandit.table(rows).splitlines()
+    config = bandit.Config(horizon=30, seeds=4, arms=2)
+    found = bandit.run(config, tmp_path / "run")
+    lines = bandit.table(bandit.read_rows(tmp_path / "run" / "metrics.csv")).splitlines()
     assert [line.split()[0] for line in lines] == ["estimator", "importance", "ix", "cix"]
     assert "none" in lines[1]
     assert len({len(line) for line in lines}) == 1
-    figures = json.loads(json.dumps(bandit.final_figures(config, rows)))
+    figures = json.loads(json.dumps(found))
     assert figures["importance"]["bound"] is None
     assert figures["cix"]["bound"] > 0
 
 
 def test_a_finished_run_is_not_overwritten_unasked(tmp_path):
-    config = bandit.Config(horizon=5, runs=2, arms=2, estimators=("cix",))
+    config = bandit.Config(horizon=5, seeds=2, arms=2, estimators=("cix",))
     bandit.run(config, tmp_path / "run")
     with pytest.raises(ValueError, match="already holds a run"):
         bandit.run(config, tmp_path / "run")
     bandit.run(config, tmp_path / "run", overwrite=True)
+
+
+def test_a_signal_saves_and_the_run_goes_on_to_the_bit(tmp_path, monkeypatch):
+    """It comes in the second estimator's ninth record, and checkpoints are due after every tenth."""
+    config = bandit.Config(horizon=30, seeds=3, arms=2, estimators=("ix", "cix"))
+    bandit.run(config, tmp_path / "whole")
+    advanced, calls = bandits.simulation.advance, []
+
+    def stopping(*arguments, **given):
+        calls.append(given)
+        if len(calls) == 30 + 9:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return advanced(*arguments, **given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bandits.simulation, "advance", stopping)
+        with pytest.raises(run.Interrupted, match=r"after 39 records; go on with --resume in") as stop:
+            bandit.run(config, tmp_path / "run")
+    assert stop.value.exit_code == 128 + signal.SIGTERM
+    assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [30, 39]
+    bandit.run(config, tmp_path / "run", resume=True)
+    whole, cut = (bandit.read_rows(tmp_path / name / "metrics.csv") for name in ("whole", "run"))
+    assert [{**row, "seconds": 0} for row in whole] == [{**row, "seconds": 0} for row in cut]
+    arrays = []
+    for name in ("whole", "run"):
+        with np.load(tmp_path / name / "checkpoints" / "step_000000060.npz") as file:
+            arrays.append([file[key] for key in sorted(file.files)])
+    for one, two in zip(*arrays, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +127,7 @@ def test_record_rounds_end_at_the_horizon():
         ({"estimators": ("cix", "cix")}, "must differ"),
         ({"estimators": ("icx",)}, "estimator must be one of"),
         ({"horizon": 0}, "horizon must be at least 1"),
-        ({"runs": 0}, "runs must be at least 1"),
+        ({"seeds": 0}, "seeds must be at least 1"),
         ({"arms": 1}, "arms must be at least 2"),
         ({"seed": -1}, "seed must be a whole number from 0"),
         ({"delta": 0.0}, "delta must lie strictly"),

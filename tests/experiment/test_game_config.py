@@ -68,7 +68,7 @@ def test_a_resolved_config_leaves_nothing_open_and_keeps_what_was_said(kind):
     play, policy, update = kind
     config = game_config.resolved(game_config.Config(policy=policy, update=update, step_size=0.125), play)
     said = dataclasses.asdict(config)
-    unused = {"iterations"} if update == "sampled" else {"episodes"}
+    unused = {"threshold", "iterations" if update == "sampled" else "episodes"}
     assert {name for name, value in said.items() if value is None} == unused
     assert config.step_size == 0.125
     assert config.play == play

@@ -1,15 +1,10 @@
-"""Runs of self-play: their folder, resumption to the bit, damage, divergence, and interruption."""
+"""Runs of self-play: their folder, resumption to the bit, damage, divergence, and run."""
 
 import dataclasses
 import json
 import os
-import pathlib
-import random
 import signal
-import subprocess
-import sys
 import threading
-import time
 
 import jax
 import numpy as np
@@ -18,7 +13,7 @@ import pytest
 from open_spiel.python.algorithms import evaluate_bots
 
 from pohp_neurd import checkpoint, checks, exact, openspiel
-from pohp_neurd.experiment import game_config, game_run, game_trainer, interruption, records
+from pohp_neurd.experiment import game_config, game_run, game_trainer, records, run
 from pohp_neurd.openspiel import saved
 
 SMALL = game_config.Config(
@@ -98,7 +93,7 @@ def run_until(monkeypatch, config, folder, at, number, **options):
 
     with monkeypatch.context() as patch:
         patch.setattr(game_trainer, "build", stopping)
-        with pytest.raises(interruption.Interrupted) as stop:
+        with pytest.raises(run.Interrupted) as stop:
             game_run.run(config, folder, **options)
     return stop.value
 
@@ -220,33 +215,6 @@ def test_a_live_run_resumes_to_the_bit(tmp_path, monkeypatch):
     assert (tmp_path / "run" / "curve.png").is_file()
 
 
-@pytest.mark.slow
-def test_killed_at_random_moments_and_resumed_it_is_the_same_run(tmp_path):
-    script = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
-    flags = ["--game=kuhn_poker", "--episodes=40000000", "--batch_size=64", "--eval_every=800000"]
-    flags += ["--checkpoint_every=1", "--seed=5"]
-
-    def start(folder, *more):
-        command = [sys.executable, str(script), *flags, f"--output_dir={folder}", *more]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    assert start(tmp_path / "whole").wait() == 0
-    config = game_config.Config(
-        game="kuhn_poker", episodes=40_000_000, batch_size=64, eval_every=800_000, checkpoint_every=1, seed=5
-    )
-    rng = random.Random(0)
-    folder, midway = tmp_path / "run", 0
-    for _ in range(4):
-        work = start(folder, *(["--resume"] if (folder / "config.json").exists() else []))
-        time.sleep(rng.uniform(4.0, 12.0))
-        midway += work.poll() is None and bool(checkpoint.steps(folder / "checkpoints"))
-        work.kill()
-        work.wait()
-    assert midway >= 1, "no kill fell between the first checkpoint and the end"
-    assert start(folder, "--resume").wait() == 0
-    assert_same_run(folder, tmp_path / "whole", config)
-
-
 def test_a_runs_policy_plays_as_a_bot(whole):
     """100 games between the run's bot and a random one, in OpenSpiel's own loop: returns add up to zero."""
     game = pyspiel.load_game("kuhn_poker")
@@ -264,52 +232,6 @@ def test_a_closed_terminal_saves_as_sigterm_does(whole, tmp_path, monkeypatch):
     assert str(stop).startswith("Stopped by SIGHUP after ")
     game_run.run(SMALL, tmp_path / "run", resume=True)
     assert_same_run(tmp_path / "run", whole[0], SMALL)
-
-
-def begun(folder, *command, **streams):
-    """A long run of its own, once it is under way in `folder`."""
-    script = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
-    flags = ["--game=kuhn_poker", "--episodes=1e11", "--batch_size=64", f"--output_dir={folder}"]
-    work = subprocess.Popen([*command, sys.executable, str(script), *flags, "--eval_every=6400"], **streams)
-    deadline = time.monotonic() + 200
-    while not (folder / "metrics.csv").exists():
-        assert work.poll() is None, "it has ended"
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return work
-
-
-@pytest.mark.thorough
-def test_a_terminal_that_is_really_closed(tmp_path):
-    """Its progress bar cannot be drawn any more: the run is saved before that is tried."""
-    ours, theirs = os.openpty()
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
-    work = begun(tmp_path / "run", "setsid", "--ctty", **streams)
-    os.close(theirs)
-    assert not checkpoint.steps(tmp_path / "run" / "checkpoints")
-    os.close(ours)
-    assert work.wait(60) == 128 + signal.SIGHUP
-    assert len(checkpoint.steps(tmp_path / "run" / "checkpoints")) == 1
-    assert not (tmp_path / "run" / "lock").exists()
-
-
-@pytest.mark.thorough
-def test_a_run_at_work_is_left_alone_until_it_is_dead(tmp_path):
-    folder = tmp_path / "run"
-    work = begun(folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    config = game_config.Config(game="kuhn_poker", episodes=10**11, batch_size=64, eval_every=6400)
-    try:
-        for how in ({"resume": True}, {"overwrite": True}):
-            with pytest.raises(
-                ValueError, match=rf"another run is at work in {folder} \(process {work.pid}\)"
-            ):
-                game_run.run(config, folder, **how)
-    finally:
-        work.kill()
-        work.wait()
-    assert (folder / "lock").exists()
-    game_run.run(SMALL, folder, overwrite=True)  # what a killed process leaves behind locks nothing
-    assert not (folder / "lock").exists()
 
 
 @pytest.mark.thorough

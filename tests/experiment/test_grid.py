@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from pohp_neurd.experiment import grid, jobs
+from pohp_neurd.experiment import grid
 
 
 def ids(*texts, script="train_single_agent"):
@@ -64,15 +64,16 @@ def test_kinds_of_values():
         "episodes": 10,
         "game": "kuhn_poker",
     }
-    typed = {name: jobs.typed("train_game", name, value) for name, value in flags.items()}
-    assert typed == {
+    values = {name: [value] for name, value in flags.items()}
+    (setting,) = grid.settings([grid.Grid("train_game", {"policy": ["neural"], **values})])
+    assert setting.flags == {
+        "policy": "neural",
         "hidden_layers": (8, 4),
         "shared": False,
         "exploration": None,
         "episodes": 10,
         "game": "kuhn_poker",
     }
-    jobs.JOBS["train_game"].config(typed)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +90,11 @@ def test_kinds_of_values():
         ("train_game", ["seed=none"], "seed must be of the kind int, but is 'none'"),
         ("train_game", ["seed=99999999999999999999"], "seed must be a whole number from 0 to 2147483647"),
         ("train_single_agent", ["seed=3000000000"], "^seed must be a whole number from 0 to 2147483647"),
-        ("bandit", ["seed=-1"], "seed must be a whole number from 0 to 2147483647"),
         ("train_game", ["game=chess_for_fish"], "chess_for_fish"),
         ("train_single_agent", ["environment=pong"], "environment must be one of catch, cart_pole"),
         ("bandit", ["horizon=0"], "horizon must be at least 1"),
-        ("train_game", ["learner=ppo"], "learner must be one of"),
+        ("bandit", ["learner=ppo"], "learner must be one of"),
+        ("bandit", ["seeds=2", "runs=3"], "seeds is swept twice"),
     ],
 )
 def test_what_cannot_be_swept(script, texts, sentence):
@@ -113,7 +114,7 @@ def test_what_cannot_be_swept(script, texts, sentence):
         ('{"script": "bandit", "sweep": {"seed": null}}', "seed must have a value, but has none"),
         (
             '{"script": "train_game", "sweep": {"hidden_layers": [[64.7, 32]]}}',
-            "hidden_layers must be of the kind",
+            "hidden_layers must be whole numbers with commas",
         ),
         (
             '[{"script": "bandit", "sweep": {"seed": 0}}, {"script": "train_game", "sweep": {"seed": 0}}]',

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pohp_neurd.experiment import jobs, records, reproduction, table
+from pohp_neurd.experiment import grid, records, reproduction, schema, table
 
 pytestmark = pytest.mark.thorough
 
@@ -17,7 +17,7 @@ class Here:
     def __call__(self, todo, runs):
         for setting in todo:
             self.count += 1
-            yield setting, jobs.attempt(setting.script, setting.flags, runs / setting.id)
+            yield setting, grid.attempt(setting.script, setting.flags, runs / setting.id)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_what_the_scales_run():
     ]
     assert ids[0] < ids[1]
     flags = reproduction.exploration_settings(small, 0.00005)[-1].flags
-    config = jobs.JOBS["train_single_agent"].config(flags)
+    config = schema.of_setting(grid.JOBS["train_single_agent"].config, "train_single_agent", flags)[0]
     assert (config.width, config.num_steps, config.common_mode) == (256, 300_000, "paper")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pohp_neurd import checkpoint, checks
-from pohp_neurd.experiment import interruption, lanes, single_agent
+from pohp_neurd.experiment import lanes, run, single_agent
 from pohp_neurd.online import lifetimes
 
 CONFIG = single_agent.Config(
@@ -173,19 +173,18 @@ def test_cores_are_checked():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_and_the_run_goes_on_to_the_bit(number, finished, tmp_path, monkeypatch):
     """It comes in the third interval, and checkpoints are due after every second."""
-    made = single_agent._rows
+    advanced, calls = single_agent.advance, []
 
-    def stopping(config, rows, *rest):
-        if len(rows) == 2 * 4:
+    def stopping(config, lane):
+        calls.append(lane)
+        if len(calls) == 1 + 3:  # the first call begins the lives
             os.kill(os.getpid(), number)
-        return made(config, rows, *rest)
+        return advanced(config, lane)
 
     folder = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(single_agent, "_rows", stopping)
-        with pytest.raises(
-            interruption.Interrupted, match=r"after 120 steps; go on with --resume in"
-        ) as stop:
+        patch.setattr(single_agent, "advance", stopping)
+        with pytest.raises(run.Interrupted, match=r"after 120 steps; go on with --resume in") as stop:
             single_agent.run(CONFIG, folder)
     assert stop.value.exit_code == 128 + number
     assert checkpoint.steps(folder / "checkpoints") == [80, 120]
@@ -197,7 +196,10 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_bit(number, finished, tmp_pat
 def test_rows_and_checkpoints_of_another_run_are_refused(finished, tmp_path):
     other = dataclasses.replace(CONFIG, first_seed=7)
     single_agent.run(other, tmp_path / "other", stop_after=2)
-    for part, sentence in (("checkpoints", "is of another run"), ("metrics.csv", "must have 24 rows")):
+    for part, sentence in (
+        ("checkpoints", "is of another run"),
+        ("metrics.csv", "must have 4 rows of each of 6 evaluations"),
+    ):
         place = tmp_path / part / "run"
         shutil.copytree(finished[0], place)
         if part == "checkpoints":
@@ -216,6 +218,8 @@ def test_a_frozen_optimizer_is_a_divergence():
     totals = lifetimes.Totals(numbers, numbers.astype(int), numbers, numbers, diverged)
     rate, exploration, seed = CONFIG.settings()[2]
     found = f"seed {seed} at learning rate {rate:g} and exploration {exploration:g}"
-    with pytest.raises(checks.Diverged, match=f"{found} .* the checkpoint of step 40 is good"):
-        single_agent._check_finite(CONFIG, totals, 1, [20, 40])
-    single_agent._check_finite(CONFIG, totals._replace(diverged=diverged & False), 1, [20, 40])
+    state = single_agent.State([], 3, totals)
+    loss = single_agent.diverged(CONFIG, state)
+    assert loss == run.Loss(f"a value of {found}", "120 steps", "learning_rate")
+    fine = state._replace(totals=totals._replace(diverged=diverged & False))
+    assert single_agent.diverged(CONFIG, fine) is None

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from pohp_neurd.experiment import executor, grid, jobs, ray_cluster, records, sweep
+from pohp_neurd.experiment import executor, grid, records, sweep
 
 TINY = ["width=4", "num_steps=60", "interval=20", "checkpoint_every=1"]
 
@@ -24,7 +24,7 @@ class Here:
     def __call__(self, todo, runs):
         for setting in todo:
             self.ran.append(setting.id)
-            yield setting, jobs.attempt(setting.script, setting.flags, runs / setting.id)
+            yield setting, grid.attempt(setting.script, setting.flags, runs / setting.id)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_the_tables_of_a_sweep(swept):
 
 def test_a_run_of_a_sweep_is_the_run_of_the_script(swept, tmp_path):
     folder, chosen, _ = swept
-    alone = jobs.attempt("train_single_agent", chosen[0].flags, tmp_path / "alone")
+    alone = grid.attempt("train_single_agent", chosen[0].flags, tmp_path / "alone")
     (row,) = (r for r in records.read_csv(folder / "results.csv") if r["id"] == chosen[0].id)
     assert alone.figures == {name: float(row[name]) for name in alone.figures}
     assert {path.name for path in (folder / "runs" / chosen[0].id).iterdir()} == {
@@ -120,7 +120,7 @@ def test_a_failed_setting_that_is_retried_begins_anew(swept, tmp_path):
 
 
 def test_lists_among_flags_leave_no_trace_of_a_new_start(tmp_path):
-    texts = ["horizon=20", "runs=2", "estimators=ix+cix,cix", "seed=0,1"]
+    texts = ["horizon=20", "seeds=2", "estimators=ix+cix,cix", "seed=0,1"]
     chosen = grid.settings([grid.parse("bandit", texts)])
     sweep.run(chosen, tmp_path / "whole", Here())
     for some in (chosen[1:3], chosen, chosen):
@@ -170,10 +170,10 @@ def test_files_that_no_sweep_wrote(swept, tmp_path):
 
 
 def test_an_unforeseen_error_is_a_failure_with_its_place(swept, tmp_path, monkeypatch):
-    def broken(config, path):
+    def broken(config, path, given):
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setitem(jobs.JOBS, "train_single_agent", jobs.JOBS["train_single_agent"]._replace(run=broken))
+    monkeypatch.setitem(grid.JOBS, "train_single_agent", grid.JOBS["train_single_agent"]._replace(run=broken))
     (found,) = sweep.run(swept[1][:1], tmp_path / "sweep", Here())
     assert "ZeroDivisionError: by zero" in found.sentence
     assert "test_sweep.py" in found.sentence
@@ -215,7 +215,7 @@ def test_a_folder_that_cannot_be(tmp_path):
 @pytest.mark.thorough
 def test_every_script_can_be_swept(tmp_path):
     for script, texts in {
-        "bandit": ["horizon=20", "runs=10", "problem=bernoulli", "seed=0"],
+        "bandit": ["horizon=20", "seeds=10", "problem=bernoulli", "seed=0"],
         "train_game": ["game=kuhn_poker", "episodes=64", "batch_size=32", "seed=0"],
     }.items():
         chosen = grid.settings([grid.parse(script, texts)])
@@ -224,7 +224,7 @@ def test_every_script_can_be_swept(tmp_path):
         assert found.figures, found.sentence
         assert all(isinstance(value, int | float | None) for value in found.figures.values())
         # And once more over what it left.
-        outcome = jobs.attempt(script, chosen[0].flags, tmp_path / script / "runs" / chosen[0].id)
+        outcome = grid.attempt(script, chosen[0].flags, tmp_path / script / "runs" / chosen[0].id)
         assert outcome.figures == found.figures
         json.dumps(found.figures)
     # What a flag and a column of metrics have in common is the column's.
@@ -253,7 +253,7 @@ def test_executors_that_cannot_be(given, sentence):
 def test_without_ray_it_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(ValueError, match=r"pip install 'pohp_neurd\[ray\]'"):
-        ray_cluster.check_available()
+        executor.check_ray()
 
 
 def test_the_lock_file_names_its_process(swept, tmp_path):

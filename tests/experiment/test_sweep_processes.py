@@ -13,7 +13,7 @@ import time
 import permissions
 import pytest
 
-from pohp_neurd.experiment import executor, grid, jobs, records, sweep
+from pohp_neurd.experiment import executor, grid, records, sweep
 
 pytestmark = pytest.mark.thorough
 
@@ -34,7 +34,7 @@ def whole(tmp_path_factory):
 
     def here(todo, runs):
         for setting in todo:
-            yield setting, jobs.attempt(setting.script, setting.flags, runs / setting.id)
+            yield setting, grid.attempt(setting.script, setting.flags, runs / setting.id)
 
     folder = tmp_path_factory.mktemp("sweeps") / "whole"
     finished = sweep.run(_settings(), folder, here)

@@ -13,6 +13,7 @@ from pohp_neurd.experiment import (
     game_run,
     game_trainer,
     records,
+    schema,
     single_agent,
     table,
 )
@@ -175,4 +176,4 @@ def test_help_has_examples_and_every_flag(script):
     path = pathlib.Path(script.__file__)
     told = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True, check=True).stdout
     assert all(f"--kind={kind}" in told for kind in request.KINDS)
-    assert all(f"  --{name} " in told for names in script.TOPICS.values() for name in names)
+    assert all(f"  --{flag.name} " in told for flag in schema.flags(request.Config))

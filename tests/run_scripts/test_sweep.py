@@ -5,12 +5,12 @@ import json
 import pytest
 from absl.testing import flagsaver
 
-from pohp_neurd.experiment import executor, jobs
+from pohp_neurd.experiment import executor, grid
 
 
 def here(todo, runs):
     for setting in todo:
-        yield setting, jobs.attempt(setting.script, setting.flags, runs / setting.id)
+        yield setting, grid.attempt(setting.script, setting.flags, runs / setting.id)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def call(script, tmp_path, monkeypatch):
     return run
 
 
-GRID = {"script": "bandit", "sweep": ["horizon=20", "runs=10", "seed=0,1"]}
+GRID = {"script": "bandit", "sweep": ["horizon=20", "seeds=2", "seed=0,1"]}
 
 
 @pytest.mark.thorough
@@ -47,10 +47,10 @@ def test_it_ends_with_one_line_of_json(call, tmp_path, capsys):
 
 
 def test_a_failure_is_told_of_and_is_the_exit_code(call, capsys, monkeypatch):
-    def broken(config, path):
+    def broken(config, path, given):
         raise OSError(5, "Input/output error", str(path))
 
-    monkeypatch.setitem(jobs.JOBS, "bandit", jobs.JOBS["bandit"]._replace(run=broken))
+    monkeypatch.setitem(grid.JOBS, "bandit", grid.JOBS["bandit"]._replace(run=broken))
     assert call(**GRID) == 1
     told = capsys.readouterr()
     assert json.loads(told.out)["failed"] == 2

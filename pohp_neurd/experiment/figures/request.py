@@ -8,7 +8,9 @@ from typing import Any
 
 from pohp_neurd import checks
 from pohp_neurd.experiment import table
+from pohp_neurd.experiment.schema import field
 
+_DRAWN, _HOW, _MUST = "What is drawn", "How", "none, it must be given"
 BANDS = ("interquartile", "bootstrap")
 KINDS = ("sensitivity", "learning_rates", "learning_curves", "nash_conv")
 
@@ -43,20 +45,49 @@ FIGURES = frozenset(
 class Config:
     """A figure that is asked for. Wrong values raise a ValueError here, before anything is read."""
 
-    kind: str
-    inputs: tuple[str, ...]
-    """Each [NAME=]FILE[@column=value,...]."""
-    output: str
-    title: str = ""
-    where: tuple[str, ...] = ()
-    """Conditions that all rows must meet."""
-    series: tuple[str, ...] | None = None
-    """Columns that make a line; by default the inputs' names if they have any, else those of the kind."""
-    panels: tuple[str, ...] = ()
-    reference: str | None = None
-    """Conditions that make a row one of the reference."""
-    value: str = "total_reward"
-    band: str = "interquartile"
+    kind: str = field("", f"One of {', '.join(KINDS)}.", _DRAWN, shown=_MUST)
+    inputs: tuple[str, ...] = field(
+        (),
+        "A results.csv, curves.csv or metrics.csv; NAME=FILE gives it a name in the legend, "
+        "FILE@column=value,column=value takes some of its rows. Repeat it for several.",
+        _DRAWN,
+        name="input",
+        repeated=True,
+        shown=_MUST,
+    )
+    where: tuple[str, ...] = field(
+        (),
+        "A condition column=value that all rows must meet. Repeat it for several.",
+        _DRAWN,
+        repeated=True,
+        shown="none",
+    )
+    reference: str | None = field(
+        None,
+        "Of sensitivity: conditions column=value, with commas, of the runs that are drawn as a dashed mean "
+        "and a range instead of dots.",
+        _DRAWN,
+    )
+    value: str = field("total_reward", "Of sensitivity and learning_rates: the column that is drawn.", _DRAWN)
+    series: tuple[str, ...] | None = field(
+        None,
+        "Columns, with commas, whose values make a line each.",
+        _HOW,
+        shown="the names of inputs, or what differs of learner, learning_rate and exploration",
+    )
+    panels: tuple[str, ...] = field(
+        (), "Of sensitivity and learning_rates: columns whose values make a panel each.", _HOW, shown="none"
+    )
+    band: str = field(
+        "interquartile",
+        "Of nash_conv: interquartile (median and middle half of the runs) or bootstrap (mean and its 95% "
+        "interval).",
+        _HOW,
+    )
+    title: str = field("", "Above the picture.", _HOW, shown="none")
+    output: str = field(
+        "", "The picture; its suffix says the format, as .png, .pdf or .svg.", _HOW, shown=_MUST
+    )
 
     def __post_init__(self) -> None:
         checks.one_of("kind", self.kind, KINDS)

@@ -5,12 +5,12 @@ import signal
 
 import pytest
 
-from pohp_neurd.experiment import interruption
+from pohp_neurd.experiment import run
 
 
 def test_the_first_signal_is_remembered_and_what_was_before_comes_back():
     before = signal.getsignal(signal.SIGTERM)
-    with interruption.watched() as came:
+    with run.watched() as came:
         assert came() is None
         os.kill(os.getpid(), signal.SIGTERM)
         assert came() == signal.SIGTERM
@@ -19,14 +19,14 @@ def test_the_first_signal_is_remembered_and_what_was_before_comes_back():
 
 def test_a_polite_end_after_a_ctrl_c_leaves_time_to_save():
     """As the workers of a sweep get them: Ctrl-C goes to the whole group, then their parent ends them."""
-    with interruption.watched() as came:
+    with run.watched() as came:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
         assert came() == signal.SIGINT
 
 
 def test_a_second_ctrl_c_interrupts_at_once():
-    with interruption.watched():
+    with run.watched():
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
@@ -36,7 +36,7 @@ def test_what_is_ignored_stays_so():
     """As nohup asks for: the run outlives its terminal."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with interruption.watched() as came:
+        with run.watched() as came:
             os.kill(os.getpid(), signal.SIGHUP)
             assert came() is None
     finally:
@@ -45,5 +45,5 @@ def test_what_is_ignored_stays_so():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_polite_ends_are_raised_where_that_is_asked_for(number):
-    with interruption.raised(), pytest.raises(KeyboardInterrupt):
+    with run.raised(), pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), number)

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from pohp_neurd import exact, openspiel
-from pohp_neurd.experiment import judgement_config
+from pohp_neurd.experiment import configs
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import saved
 from pohp_neurd.openspiel.live import match, play
 
-Config = judgement_config.Config
+Config = configs.Evaluation
 
 
-def judge(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]:
+def evaluate(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]:
     """All that was asked for, as figures; `tell` gets a sentence for each."""
     mine = saved.load(config.checkpoint)
-    theirs = None if config.opponent in ("", judgement_config.UNIFORM) else saved.load(config.opponent)
+    theirs = None if config.opponent in ("", configs.UNIFORM) else saved.load(config.opponent)
     if theirs is not None and theirs.about.game != mine.about.game:
         raise ValueError(
             f"{config.checkpoint} plays {mine.about.game}, but {config.opponent} plays {theirs.about.game}."

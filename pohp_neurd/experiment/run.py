@@ -1,0 +1,356 @@
+"""The loop of every training run: it can be stopped at any moment, and goes on to the bit.
+
+It advances, evaluates, writes rows and checkpoints, shows a progress bar, and hears signals: Ctrl-C, SIGTERM,
+and SIGHUP, which comes when the terminal is closed, end a run with a checkpoint. JAX is loaded when a run
+begins, not with this file, which is read before flags are checked.
+"""
+
+import contextlib
+import importlib.util
+import pathlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tqdm
+
+from pohp_neurd import checks
+from pohp_neurd.experiment import records, run_folder, table
+
+Row = dict[str, Any]
+
+_PATIENCE = 0.5  # seconds between two looks at the clock, the signals and the bar
+_REWRITE = 1.0  # seconds between two writings of all rows, unless there is a checkpoint
+
+
+class Interrupted(Exception):
+    """A run was asked to stop, and did so with a checkpoint; `after` says how far it is, and how to go on."""
+
+    def __init__(self, number: int, after: str) -> None:
+        super().__init__(f"Stopped by {signal.Signals(number).name} after {after}.")
+        self.exit_code = 128 + number
+
+
+class Pace(NamedTuple):
+    """How long a run is, in units that it can be cut into, such as updates."""
+
+    total: int
+    every: int = 1
+    """Units between two evaluations. There is one at the end, too."""
+    checkpoint_every: int = 1
+    """Evaluations between two checkpoints. There is one at the end, too."""
+    unit: str = "update"
+    """What the bar counts."""
+    size: int = 1
+    """How many of these a unit has."""
+
+
+class Loss(NamedTuple):
+    """Why a run cannot go on, as `checks.Diverged` takes it."""
+
+    what: str
+    after: str
+    remedy: str
+
+
+def _same(state: Any) -> Any:
+    return state
+
+
+class Task(NamedTuple):
+    """A run, as the loop sees it."""
+
+    config: Mapping[str, Any]
+    """What config.json says."""
+    pace: Pace
+    columns: tuple[str, ...]
+    """Of metrics.csv: updates, episodes, steps, seconds, and what is measured."""
+    begin: Callable[[], Any]
+    advance: Callable[[Any, int], Any]
+    """(state, units) -> state; where calls are cut makes no difference."""
+    evaluate: Callable[[Any, int, Sequence[Row]], Sequence[Row]]
+    """(state, units done, rows so far) -> rows of this moment. Columns that one leaves out are empty."""
+    finish: Callable[[run_folder.RunFolder, Sequence[Row]], dict[str, Any]]
+    """Draws what there is to draw; the final figures."""
+    place: Callable[[Row], int] = lambda row: int(row["updates"])
+    """The units that were done at a row."""
+    width: int = 1
+    """Rows of each evaluation."""
+    diverged: Callable[[Any], Loss | None] = lambda state: None
+    kept: Callable[[Any], Any] = _same
+    """What a checkpoint has of a state: one pytree of arrays."""
+    again: Callable[[Any, int], Any] = lambda kept, done: kept
+    """(what was kept, units done) -> state."""
+    export: Callable[[run_folder.RunFolder, int, Any], None] = lambda folder, done, state: None
+    """Saves beside a checkpoint what is of use without the training."""
+    noun: str = "update"
+    step: int = 1
+    """What checkpoints count, and how many of these a unit has."""
+    empty: tuple[str, ...] = ()
+    """Columns that may be empty."""
+    text: tuple[str, ...] = ()
+    """Columns of words."""
+    shown: Mapping[str, str] = {}
+    """Columns that the bar shows, with their short names."""
+
+
+def finish(
+    task: Task,
+    path: records.Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    tensorboard: bool = False,
+    stop_after: int | None = None,
+) -> dict[str, Any]:
+    """Runs or resumes a task in the folder `path`.
+
+    Args:
+      task: what is run.
+      path: the folder; `run_folder.opened` says when it is refused.
+      resume: go on with the run that is there.
+      overwrite: throw that run away.
+      tensorboard: write event files beside the rows.
+      stop_after: ends the work after so many units with a checkpoint, to be resumed; so do signals.
+
+    Returns:
+      The final figures.
+    """
+    with (
+        run_folder.opened(path, task.config, resume=resume, overwrite=overwrite) as folder,
+        watched() as asked,
+        events(folder.events if tensorboard else None) as write_events,
+    ):
+        state, done, rows = _restored(task, folder) if resume else (task.begin(), 0, [])
+        book = _Book(task, folder, rows, done or None, write_events)
+
+        def advance(state: Any, units: int) -> Any:
+            state = task.advance(state, units)
+            loss = task.diverged(state)
+            if loss is not None:
+                raise checks.Diverged(
+                    loss.what, after=loss.after, remedy=loss.remedy, checkpoint=book.newest()
+                )
+            return state
+
+        last = task.pace.total if stop_after is None else min(task.pace.total, done + stop_after)
+        loop(task.pace, advance, state, done, last, asked=asked, evaluate=book.evaluate, save=book.save)
+        return task.finish(folder, book.rows)
+
+
+def loop(
+    pace: Pace,
+    advance: Callable[[Any, int], Any],
+    state: Any,
+    done: int,
+    last: int,
+    *,
+    asked: Callable[[], int | None],
+    evaluate: Callable[[Any, int, Any], None],
+    save: Callable[[Any, int], str],
+) -> Any:
+    """Advances, evaluates and saves; raises Interrupted, once all is saved, where it is asked to stop.
+
+    Args:
+      pace: how long, and how often.
+      advance: (state, units) -> state.
+      state: where it begins, after
+      done: units.
+      last: the units after which it ends.
+      asked: the number of a signal that came, or None.
+      evaluate: is told (state, units done, the bar), where pace says so.
+      save: is told (state, units done), where pace says so; says how far it is and how to go on.
+
+    Returns:
+      The last state.
+    """
+    bar = tqdm.tqdm(
+        total=pace.total * pace.size,
+        initial=done * pace.size,
+        unit=pace.unit,
+        unit_scale=True,
+        disable=None,
+    )
+    with bar:
+        while done < last:
+            following = min(last, pace.total, (done // pace.every + 1) * pace.every)
+            piece, number = 1, None
+            while done < following and number is None:
+                # In pieces that take about as long as one is willing to wait for an answer.
+                begun = time.perf_counter()
+                piece = min(piece, following - done)
+                state = advance(state, piece)
+                done += piece
+                number = asked()  # before the bar: where the terminal was closed, it can no longer be drawn
+                if number is None:
+                    bar.update(piece * pace.size)
+                if time.perf_counter() - begun < _PATIENCE:
+                    piece *= 2
+            due = done % pace.every == 0 or done == pace.total
+            if due:
+                evaluate(state, done, bar if number is None else None)
+            often = due and done // pace.every % pace.checkpoint_every == 0
+            if often or done == last or number is not None:
+                after = save(state, done)
+                if number is not None and done < last:
+                    raise Interrupted(number, after)
+    return state
+
+
+class _Book:
+    """What a run writes down as it goes."""
+
+    def __init__(
+        self,
+        task: Task,
+        folder: run_folder.RunFolder,
+        rows: list[Row],
+        saved: int | None,
+        write_events: Callable[[int, Mapping[str, float]], None],
+    ) -> None:
+        self.rows = rows
+        self._task, self._folder, self._saved, self._write_events = task, folder, saved, write_events
+        self._digest = folder.digest
+        self._begun = time.perf_counter() - max((row["seconds"] for row in rows), default=0.0)
+        self._unwritten, self._written = False, 0.0
+
+    def evaluate(self, state: Any, done: int, bar: Any) -> None:
+        found = self._task.evaluate(state, done, self.rows)
+        seconds = round(time.perf_counter() - self._begun, 3)
+        blank = dict.fromkeys(self._task.columns, "")
+        self.rows += [{**blank, **row, "seconds": seconds} for row in found]
+        self._unwritten = True
+        if time.perf_counter() - self._written > _REWRITE:
+            self._write()
+        figures = {name: value for name, value in found[-1].items() if name in self._task.shown}
+        self._write_events(done * self._task.step, figures)
+        if bar is not None:
+            bar.set_postfix({self._task.shown[name]: f"{value:.4f}" for name, value in figures.items()})
+
+    def save(self, state: Any, done: int) -> str:
+        if self._unwritten:  # rows first: a resume drops those beyond its checkpoint, but could not make any
+            self._write()
+        from pohp_neurd import checkpoint
+
+        checkpoint.save(
+            self._folder.checkpoints, done * self._task.step, self._task.kept(state), run=self._digest
+        )
+        self._task.export(self._folder, done, state)
+        self._saved = done
+        return f"{done * self._task.step:,} {self._task.noun}s; go on with --resume in {self._folder.path}"
+
+    def newest(self) -> str:
+        """What there is to say of the newest checkpoint."""
+        if self._saved is None:
+            return "there is no checkpoint yet"
+        return f"the checkpoint of {self._task.noun} {self._saved * self._task.step:,} is good"
+
+    def _write(self) -> None:
+        records.write_csv(self._folder.metrics, self.rows, self._task.columns)
+        self._unwritten, self._written = False, time.perf_counter()
+
+
+def read_rows(task: Task, path: records.Path) -> list[Row]:
+    """The rows of a metrics file."""
+    return table.figures(path, task.columns, empty=task.empty, text=task.text)
+
+
+def _restored(task: Task, folder: run_folder.RunFolder) -> tuple[Any, int, list[Row]]:
+    """The state of the newest checkpoint, its units, and the rows until then."""
+    from pohp_neurd import checkpoint
+
+    state = task.begin()
+    restored = checkpoint.restore(folder.checkpoints, task.kept(state), run=folder.digest)
+    if restored is None:
+        return state, 0, []
+    for sentence in restored.damaged:
+        print(f"Passed over a damaged checkpoint: {sentence}", file=sys.stderr)
+    done = restored.step // task.step
+    # A run that was stopped before its first evaluation has a checkpoint, but no rows.
+    known = read_rows(task, folder.metrics) if folder.metrics.exists() else []
+    rows = [row for row in known if task.place(row) <= done]
+    due = list(range(task.pace.every, done + 1, task.pace.every))
+    if done == task.pace.total and done % task.pace.every:
+        due.append(done)
+    if [task.place(row) for row in rows] != [unit for unit in due for _ in range(task.width)]:
+        needed = "a row" if task.width == 1 else f"{task.width} rows"
+        raise ValueError(
+            f"{folder.metrics} must have {needed} of each of {len(due)} evaluations, but has not."
+        )
+    return task.again(restored.tree, done), done, rows
+
+
+def check_tensorboard() -> None:
+    """Raises a ValueError that says how to get TensorBoard's writer, if it is missing."""
+    if importlib.util.find_spec("tensorboardX") is None:
+        raise ValueError(
+            "event files need tensorboardX: install it with pip install 'pohp_neurd[tensorboard]'."
+        )
+
+
+@contextlib.contextmanager
+def events(folder: pathlib.Path | None) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
+    """A function that adds the figures of one step to event files in `folder`; to nothing without one."""
+    if folder is None:
+        yield lambda step, figures: None
+        return
+    import tensorboardX
+
+    writer = tensorboardX.SummaryWriter(str(folder))
+
+    def write(step: int, figures: Mapping[str, float]) -> None:
+        for name, value in figures.items():
+            writer.add_scalar(name, value, step)
+
+    try:
+        yield write
+    finally:
+        writer.close()
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Callable[[], int | None]]:
+    """Within the block, the function that it gives tells the number of a signal that came, or None.
+
+    A second Ctrl-C interrupts at once. Outside the main thread, where Python hands over no signals, it
+    always tells None.
+    """
+    came: list[int] = []
+
+    def remember(number: int, _: Any) -> None:
+        # What ends a process politely may follow a Ctrl-C that went to all of its group.
+        if came and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    with _handled(remember, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
+        yield lambda: came[0] if came else None
+
+
+@contextlib.contextmanager
+def raised() -> Iterator[None]:
+    """Within the block, SIGTERM and SIGHUP raise a KeyboardInterrupt, as Ctrl-C does."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with _handled(interrupt, (signal.SIGTERM, signal.SIGHUP)):
+        yield
+
+
+@contextlib.contextmanager
+def _handled(handler: Callable[[int, Any], None], numbers: tuple[signal.Signals, ...]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # What is ignored stays so: nohup asks for a run that outlives its terminal.
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
