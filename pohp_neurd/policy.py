@@ -1,7 +1,8 @@
-"""From logits to an action: the one masked softmax of the package, sampling, entropy.
+"""From logits to an action: the masked softmax, sampling, entropy.
 
 Pipeline: agent state -> logits -> **probabilities -> action** (Morrill et al. 2022, Section 3).
-Acting, learning and evaluation all come through here, so that they agree to the last bit.
+All that is compiled comes through here. Where OpenSpiel asks for one action at a time, a copy in numpy acts
+without a call of JAX: `openspiel.agent.acting`, held to this one by a test.
 """
 
 import functools

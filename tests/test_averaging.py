@@ -35,3 +35,9 @@ def test_parameters_are_an_exponential_mean_later():
 def test_a_share_of_the_way():
     moved = averaging.moved({"w": jnp.array([1.0, 2.0])}, {"w": jnp.array([5.0, 0.0])}, 0.25)
     np.testing.assert_allclose(moved["w"], [2.0, 1.5])
+
+
+def test_unreached_states_average_to_uniform():
+    total = jnp.array([[0.0, 0.0, 0.0], [1.0, 3.0, 0.0]])
+    legal = jnp.array([[True, False, True], [True, True, False]])
+    np.testing.assert_allclose(averaging.average(total, legal), [[0.5, 0, 0.5], [0.25, 0.75, 0]])

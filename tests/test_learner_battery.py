@@ -1,4 +1,4 @@
-"""One battery over all learners: from decisions, from tallies in tables and networks, sampled and expected."""
+"""One battery over all learners: from decisions and tallies, tables and networks, sampled and expected."""
 
 import functools
 
@@ -65,7 +65,7 @@ BATTERY = {
 
 
 def steps(name, kind, dtype):
-    """A learner of the battery: its first state, and what makes (state, info) of (state, number)."""
+    """A learner of the battery: its first state, its update, and the arguments of update `number`."""
     rule, optimizer, step_size, options = BATTERY[name]
     transformation = optimizers.optimizer(optimizer, step_size)
     if kind.startswith("decisions"):
@@ -73,9 +73,9 @@ def steps(name, kind, dtype):
         model = neural.network(3, 4, torso=(5, 4), critic=True) if network else tabular.table(3, 4)
         learner = learners.learner(model.apply, rule, transformation, common_mode="paper", **options)
         features = 3 if network else None
-        update = functools.partial(learner.update)
         first = learner.init(jax.jit(model.init)(key=jax.random.key(0)))
-        return first, lambda state, number: (update, (state, batch(number, features=features, dtype=dtype)))
+        evidence = functools.partial(batch, features=features, dtype=dtype)
+        return first, learner.update, lambda state, number: (state, evidence(number))
     tree = openspiel.compile_game("kuhn_poker")
     arena = self_play.arena_of(tree, dtype, features=tree.features)
     if kind.startswith("tally network"):
@@ -96,7 +96,7 @@ def steps(name, kind, dtype):
         return after, after.info
 
     first = loop.init(arena, key=jax.random.key(0))
-    return first, lambda state, number: (update, (arena, state, jax.random.key(1)))
+    return first, update, lambda state, number: (arena, state, jax.random.key(number))
 
 
 def battery():
@@ -116,21 +116,20 @@ def battery():
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "kind", "x64"), list(battery()))
 def test_battery(name, kind, x64):
-    """Every learner: runs in both precisions, keeps dtypes, never recompiles, stays finite, says how it does."""
+    """Every learner: runs in both precisions, keeps dtypes, never recompiles, stays finite, has figures."""
     with jax.enable_x64(x64):
         dtype = jnp.float64 if x64 else jnp.float32
-        state, step = steps(name, kind, dtype)
-        traces, compiled = 0, None
+        state, update, arguments_of = steps(name, kind, dtype)
+        traces = 0
+
+        @jax.jit
+        def compiled(*arguments):
+            nonlocal traces
+            traces += 1
+            return update(*arguments)
+
         for number in range(3):
-            update, arguments = step(state, number)
-            if compiled is None:
-
-                @jax.jit
-                def compiled(*arguments):
-                    nonlocal traces
-                    traces += 1
-                    return update(*arguments)
-
+            arguments = arguments_of(state, number)
             before = jax.tree.map(lambda x: (x.shape, x.dtype), state)
             state, info = compiled(*arguments)
             assert before == jax.tree.map(lambda x: (x.shape, x.dtype), state)

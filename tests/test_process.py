@@ -252,7 +252,7 @@ def test_agent_view_is_the_process_with_the_others_folded_in(agent, discount):
 
         first = view.initial(key=key)
         rewards, continuations = jax.lax.scan(step, first, length=3)[1]
-        later = returns.monte_carlo(rewards, continuations)[0]
+        later = returns.lambda_returns(rewards, continuations, jnp.zeros_like(rewards), lambda_=1.0)[0]
         return view.reward(first)[0] + view.continuation(first) * later
 
     pures = np.stack(list(oracles.pure_policies(world.legal)))

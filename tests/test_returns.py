@@ -1,4 +1,4 @@
-"""Monte Carlo returns and truncated λ-returns."""
+"""λ-returns: Monte Carlo returns, and windows of them as the online agent takes them."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,19 @@ def unchecked():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-compiled = jax.jit(returns.truncated_lambda_returns, static_argnames="steps")
+def windows(rewards, continuations, values, *, steps, **options):
+    """The λ-return after every decision, each cut off after its own `steps` steps, or at the end."""
+    arrays = (rewards, continuations, values)
+    cut = ([x[start : start + steps] for x in arrays] for start in range(rewards.shape[0]))
+    return jnp.stack([returns.lambda_returns(*window, **options)[0] for window in cut])
+
+
+compiled = jax.jit(windows, static_argnames="steps")
+
+
+def monte_carlo(rewards, continuations):
+    """Without values, the whole return-to-go."""
+    return returns.lambda_returns(rewards, continuations, np.zeros_like(rewards), lambda_=1.0)
 
 
 def truncated(**options):
@@ -35,13 +47,13 @@ def truncated(**options):
 
 
 def test_monte_carlo_by_hand():
-    got = returns.monte_carlo(jnp.array([-1.0, -2.0, -4.0]), jnp.array([0.5, 1.0, 0.0]))
+    got = monte_carlo(jnp.array([-1.0, -2.0, -4.0]), jnp.array([0.5, 1.0, 0.0]))
     np.testing.assert_array_equal(got, [-4, -6, -4])
 
 
 def test_monte_carlo_matches_a_loop():
     with jax.enable_x64(True):
-        got = returns.monte_carlo(jnp.asarray(REWARDS), jnp.asarray(CONTINUATIONS))
+        got = monte_carlo(jnp.asarray(REWARDS), jnp.asarray(CONTINUATIONS))
     for start in range(T):
         expected = oracles.n_step_return(REWARDS, CONTINUATIONS, np.zeros(T), start, T - start, np.ones(T))
         np.testing.assert_allclose(got[start], expected, rtol=1e-13)
@@ -54,10 +66,8 @@ def test_monte_carlo_in_expectation_over_sampled_continuations():
     for outcome in np.ndindex(2, 2, 2):
         weight = np.prod(np.where(outcome, chances, 1 - chances))
         sampled = np.array([*outcome, 0.0], np.float32)
-        total += weight * float(
-            returns.monte_carlo(jnp.asarray(rewards, jnp.float32), jnp.asarray(sampled))[0]
-        )
-    expected = returns.monte_carlo(jnp.asarray(rewards, jnp.float32), jnp.array([0.7, 0.2, 0.9, 0.0]))[0]
+        total += weight * float(monte_carlo(jnp.asarray(rewards, jnp.float32), jnp.asarray(sampled))[0])
+    expected = monte_carlo(jnp.asarray(rewards, jnp.float32), jnp.array([0.7, 0.2, 0.9, 0.0]))[0]
     np.testing.assert_allclose(total, expected, rtol=1e-6)
 
 
@@ -147,7 +157,7 @@ def test_gradient_flows_to_values_with_the_forward_views_weights():
 
         def first(values):
             options = {"steps": 4, "lambda_": 0.6, "bootstrap": 0.9}
-            return returns.truncated_lambda_returns(*arrays[:2], values, **options)[4]
+            return windows(*arrays[:2], values, **options)[4]
 
         numeric = oracles.finite_differences(
             lambda v: oracles.truncated_lambda_returns(REWARDS, CONTINUATIONS, v, 4, 0.6, 0.9)[4], VALUES
@@ -161,7 +171,7 @@ def test_under_vmap_and_in_single_precision():
     values = jnp.asarray(np.stack([VALUES, 2 * VALUES]), jnp.float32)
 
     def one(rewards, continuations, values):
-        return returns.truncated_lambda_returns(rewards, continuations, values, steps=4, lambda_=0.9)
+        return windows(rewards, continuations, values, steps=4, lambda_=0.9)
 
     got = jax.jit(jax.vmap(one))(batch, continuations, values)
     assert got.dtype == jnp.float32
@@ -176,16 +186,16 @@ ONES = np.ones(3, np.float32)
     ("call", "sentence"),
     [
         (
-            lambda: returns.monte_carlo(ONES, np.ones(2)),
+            lambda: monte_carlo(ONES, np.ones(2)),
             "continuations must have the shape (3), but has (2,).",
         ),
         (
-            lambda: returns.monte_carlo(np.ones((2, 3)), ONES),
+            lambda: monte_carlo(np.ones((2, 3)), ONES),
             "rewards must have the shape (any), but has (2, 3).",
         ),
-        (lambda: returns.monte_carlo(ONES, ONES * 2), "continuations must lie in [0, 1], but is [2. 2. 2.]."),
+        (lambda: monte_carlo(ONES, ONES * 2), "continuations must lie in [0, 1], but is [2. 2. 2.]."),
         (
-            lambda: returns.monte_carlo(ONES[:0], ONES[:0]),
+            lambda: monte_carlo(ONES[:0], ONES[:0]),
             "a return needs at least one reward, but there is none.",
         ),
         (
@@ -199,14 +209,6 @@ ONES = np.ones(3, np.float32)
         (
             lambda: returns.lambda_returns(ONES, ONES, ONES, lambda_=0.9, bootstrap=np.ones(2)),
             "bootstrap must have the shape (3), but has (2,).",
-        ),
-        (
-            lambda: returns.truncated_lambda_returns(ONES, ONES, ONES, steps=0, lambda_=0.9),
-            "steps must be at least 1, but is 0.",
-        ),
-        (
-            lambda: returns.truncated_lambda_returns(ONES, ONES, ONES, steps=2, lambda_=-0.9),
-            "lambda_ must lie in [0, 1], but is -0.9.",
         ),
     ],
 )
