@@ -6,7 +6,7 @@ agent itself sees: its observations and its own actions.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,32 +27,22 @@ class UpdateFunction(NamedTuple):
     """The agent state after acting in one state and coming to a next active history."""
 
 
-@runtime_checkable
-class InformationProcess(process.Process, Protocol):
-    """A process that names its information states by number, as a Tree does."""
-
-    def information_state_of(self, history: types.History) -> Int[Array, ""]:
-        """The active agent's information state."""
-
-
-def information_state(world: InformationProcess) -> UpdateFunction:
-    """The information state as the process gives it: a number, the row of a table."""
+def information_state(world: Any) -> UpdateFunction:
+    """The information state as the process numbers it, as a Tree does: the row of a table."""
     if not hasattr(world, "information_state_of"):
         raise ValueError(
             f"{type(world).__name__} does not number its information states: use last_observation or window."
         )
-    return UpdateFunction(
-        init=world.information_state_of,
-        update=lambda state, action, history: world.information_state_of(history),
-    )
+    return _latest(world.information_state_of)
 
 
 def last_observation(world: process.Process) -> UpdateFunction:
     """The latest observation, and nothing of what came before."""
-    return UpdateFunction(
-        init=world.observation,
-        update=lambda state, action, history: world.observation(history),
-    )
+    return _latest(world.observation)
+
+
+def _latest(read: Callable[[types.History], Any]) -> UpdateFunction:
+    return UpdateFunction(init=read, update=lambda state, action, history: read(history))
 
 
 class Window(NamedTuple):
@@ -184,11 +174,8 @@ class Verdict(NamedTuple):
 def is_timed(world: tree.Tree, memory: UpdateFunction) -> Verdict:
     """Whether every agent state tells how many actions the agent has taken."""
     numbers = index(world, memory).state
-    return _uniform(
-        numbers,
-        tree.at_turn(world.turns, world.player),
-        "were reached after different numbers of own actions",
-    )
+    taken = tree.at_turn(world.turns, world.player)
+    return _uniform(numbers, taken, "were reached after different numbers of own actions")
 
 
 def is_absent_minded(world: tree.Tree, memory: UpdateFunction) -> Verdict:

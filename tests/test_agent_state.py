@@ -5,7 +5,6 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 import two_state_mdp
@@ -222,9 +221,5 @@ def test_timed_counts():
 def test_bad_memories_get_one_sentence():
     with pytest.raises(ValueError, match=r"^a window must have a length of at least 1, but has 0\.$"):
         agent_state.window(driver(), 0)
-    jaxtyping.config.update("jaxtyping_disable", True)  # users run without the shape checks of the tests
-    try:
-        with pytest.raises(ValueError, match=r"^object does not number its information states: use last_"):
-            agent_state.information_state(object())
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
+    with pytest.raises(ValueError, match=r"^object does not number its information states: use last_"):
+        agent_state.information_state(object())
