@@ -79,7 +79,7 @@ MUTANTS = (
            "squares += squared",
            "squares += 0.0 * squared",
            "openspiel/test_match.py"),
-    Mutant("agent: entropy with the wrong sign", "pohp_neurd/openspiel/agent/learning.py",
+    Mutant("agent: entropy with the wrong sign", "pohp_neurd/shaping.py",
            "surprise = -jnp.log(",
            "surprise = jnp.log(",
            "openspiel/test_agent_updates.py"),

@@ -18,67 +18,51 @@ from pohp_neurd.online import options as agent_options
 ENVIRONMENTS = ("catch", "cart_pole")
 UNIFORM = "uniform"
 
-_TRAINED = "What is trained"
-_READING = "How the paper is read"
-_LONG = "How long"
-_PLAYED = "What is played"
-_EVALUATED = "What is evaluated"
-_HOW = "How"
-_GAME = "The game"
-_RUN = "The run"
-_WHERE = "Where it runs"
-
 
 @dataclasses.dataclass(frozen=True)
 class Folder:
     """Where a run stands, and what is done with one that stands there."""
 
-    output_dir: str = field("", "The folder of the run.", _RUN)
-    overwrite: bool = field(False, "Throw away the run that is in --output_dir.", _RUN)
-    resume: bool = field(False, "Go on with the run in --output_dir from its newest checkpoint.", _RUN)
+    output_dir: str = field("", "The folder of the run.", topic="The run")
+    overwrite: bool = field(False, "Throw away the run that is in --output_dir.")
+    resume: bool = field(False, "Go on with the run in --output_dir from its newest checkpoint.")
 
 
 @dataclasses.dataclass(frozen=True)
 class Events:
     """What is written beside the files of a run."""
 
-    tensorboard: bool = field(False, "Also write TensorBoard event files.", _RUN)
+    tensorboard: bool = field(False, "Also write TensorBoard event files.", topic="The run")
 
 
 @dataclasses.dataclass(frozen=True)
 class Cores:
     """How many cores one run may use."""
 
-    cores: int | None = field(None, "Cores to use. No figure depends on it.", _RUN, shown="all")
+    cores: int | None = field(None, "Cores to use. No figure depends on it.", topic="The run", shown="all")
 
 
 @dataclasses.dataclass(frozen=True)
 class Executor:
     """Where the settings of a sweep are run; `executor.build` checks them."""
 
-    executor: str = field("local", "local (a worker process for each core) or ray.", _WHERE)
+    executor: str = field("local", "local (a worker process for each core) or ray.", topic="Where it runs")
     cores: int | None = field(
-        None,
-        "Worker processes of executor=local, or of a Ray cluster that is started here.",
-        _WHERE,
-        shown="all",
+        None, "Worker processes of executor=local, or of a Ray cluster that is started here.", shown="all"
     )
-    address: str | None = field(
-        None, "Of a Ray cluster that runs already, such as auto or 10.0.0.1:6379.", _WHERE
-    )
-    retry_failed: bool = field(False, "Run settings that failed before once more.", _WHERE)
+    address: str | None = field(None, "Of a Ray cluster that runs already, such as auto or 10.0.0.1:6379.")
+    retry_failed: bool = field(False, "Run settings that failed before once more.")
 
 
 @dataclasses.dataclass(frozen=True)
 class SingleAgent:
     """The paper's online agent in catch or cart pole: every rate with every exploration and every seed."""
 
-    environment: str = field("catch", "catch or cart_pole.", _TRAINED, choices=ENVIRONMENTS)
-    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", _TRAINED, choices=defaults.LEARNERS)
+    environment: str = field("catch", "catch or cart_pole.", topic="What is trained", choices=ENVIRONMENTS)
+    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=defaults.LEARNERS)
     explorations: tuple[float, ...] = field(
         (1.0,),
         "η of NeuRD-CIX in [0, 1]; several with commas. SPG and NeuRD have none.",
-        _TRAINED,
         name="exploration",
         swept="exploration",
         one=True,
@@ -88,7 +72,6 @@ class SingleAgent:
     learning_rates: tuple[float, ...] = field(
         (0.00003,),
         "Adam's learning rate; several with commas.",
-        _TRAINED,
         name="learning_rate",
         swept="learning_rate",
         one=True,
@@ -97,49 +80,44 @@ class SingleAgent:
     exploration_decay: float = field(
         0.0,
         "p of exploration / (1 + t / decay_start)^p at update t; 0: constant.",
-        _TRAINED,
         only_for={"learner": "neurd_cix"},
     )
-    decay_start: int = field(1_000, "See --exploration_decay; in updates.", _TRAINED, check=checks.count)
+    decay_start: int = field(1_000, "See --exploration_decay; in updates.", check=checks.count)
     horizon: int | None = field(
         None,
         "Decisions of an episode at most; by default the environment is continuing, as in the paper.",
-        _TRAINED,
         check=checks.count,
     )
     swap_every: int | None = field(
         None,
         "Of catch: steps after which left and right swap, and again; by default never.",
-        _TRAINED,
         check=checks.count,
     )
-    width: int = field(256, "Units of each hidden layer.", _TRAINED, check=checks.count)
+    width: int = field(256, "Units of each hidden layer.", check=checks.count)
     updated: str = field(
-        "oldest", "States of the 32-step window that learn at each step: oldest or all.", _READING
+        "oldest",
+        "States of the 32-step window that learn at each step: oldest or all.",
+        topic="How the paper is read",
     )
-    baseline: str = field("critic", "What is subtracted from returns: critic or none.", _READING)
-    common_mode: str = field(
-        defaults.COMMON_MODE, "dropped: directions centred over the actions; or paper.", _READING
-    )
-    probability: str = field(
-        "acting", "Whether the estimate's π(A) is that of acting or of the update.", _READING
-    )
+    baseline: str = field("critic", "What is subtracted from returns: critic or none.")
+    common_mode: str = field(defaults.COMMON_MODE, "dropped: directions centred over the actions; or paper.")
+    probability: str = field("acting", "Whether the estimate's π(A) is that of acting or of the update.")
     bootstrapped: str = field(
-        "every", "Whether the factor 0.9 is on every value in a target or on the last one.", _READING
+        "every", "Whether the factor 0.9 is on every value in a target or on the last one."
     )
-    epsilon: float = field(1e-8, "Adam's ε.", _READING)
+    epsilon: float = field(1e-8, "Adam's ε.")
     seeds: int = field(
         20,
         "How many seeds, each with every learning rate and exploration.",
-        _LONG,
+        topic="How long",
         check=checks.count,
         swept="",
         fixed=1,
     )
-    first_seed: int = field(0, "The first of them.", _LONG, check=checks.seed, swept="seed")
-    num_steps: int = field(300_000, "Steps of each run.", _LONG, check=checks.count)
-    interval: int = field(1_000, "Steps between two rows of metrics.csv.", _LONG, check=checks.count)
-    checkpoint_every: int = field(50, "Intervals between two checkpoints.", _LONG, check=checks.count)
+    first_seed: int = field(0, "The first of them.", check=checks.seed, swept="seed")
+    num_steps: int = field(300_000, "Steps of each run.", check=checks.count)
+    interval: int = field(1_000, "Steps between two rows of metrics.csv.", check=checks.count)
+    checkpoint_every: int = field(50, "Intervals between two checkpoints.", check=checks.count)
 
     def __post_init__(self) -> None:
         self.options()  # checks its own
@@ -214,42 +192,38 @@ class Bandit:
     """One problem, one learner, several estimators, thousands of runs."""
 
     problem: str = field(
-        "bernoulli", f"What the arms are worth: {', '.join(PROBLEMS)}.", _PLAYED, choices=PROBLEMS
+        "bernoulli",
+        f"What the arms are worth: {', '.join(PROBLEMS)}.",
+        topic="What is played",
+        choices=PROBLEMS,
     )
     learner: str = field(
         "hedge",
         f"The full-monitoring learner, {', '.join(FULL_MONITORING)}; hedge is the anytime one.",
-        _PLAYED,
         choices=FULL_MONITORING,
     )
     estimators: tuple[str, ...] = field(
         ESTIMATORS,
         f"One or several of {', '.join(ESTIMATORS)}, with commas between.",
-        _PLAYED,
         name="estimator",
         choices=ESTIMATORS,
     )
     xi: float | None = field(
-        None,
-        "ξ of the exploration ξ / √(K t). By default the best one for --delta.",
-        _PLAYED,
-        check=checks.positive,
+        None, "ξ of the exploration ξ / √(K t). By default the best one for --delta.", check=checks.positive
     )
     exploration: float | None = field(
         None,
         "A constant exploration, in (0, 1], in place of Theorem 1's schedule.",
-        _PLAYED,
         check=_constant_exploration,
     )
-    delta: float = field(0.05, "The probability at which the bound may fail.", _PLAYED, check=_probability)
-    horizon: int = field(10_000, "Rounds of each run.", _PLAYED, check=checks.count)
+    delta: float = field(0.05, "The probability at which the bound may fail.", check=_probability)
+    horizon: int = field(10_000, "Rounds of each run.", check=checks.count)
     # Sweeps once called it runs, and the ids of their settings last.
-    seeds: int = field(2_000, "How many independent runs.", _PLAYED, at_least=1, id_name="runs")
-    seed: int = field(0, "The seed that all of them come from.", _PLAYED, check=checks.seed)
+    seeds: int = field(2_000, "How many independent runs.", at_least=1, id_name="runs")
+    seed: int = field(0, "The seed that all of them come from.", check=checks.seed)
     arms: int = field(
         5,
         "Arms of bernoulli, switching and adaptive; the other problems have their own.",
-        _PLAYED,
         at_least=2,
         only_for={"problem": ("bernoulli", "switching", "adaptive")},
     )
@@ -268,21 +242,19 @@ class Bandit:
 class AgentLoop:
     """OpenSpiel agents in a plain loop; what is theirs alone they check themselves."""
 
-    game: str = field("kuhn_poker", "An OpenSpiel game, small enough for exact NashConv.", _TRAINED)
-    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", _TRAINED, choices=defaults.LEARNERS)
-    exploration: float = field(
-        0.1,
-        "η of NeuRD-CIX, in [0, 1].",
-        _TRAINED,
-        check=checks.in_unit_interval,
-        only_for={"learner": "neurd_cix"},
+    game: str = field(
+        "kuhn_poker", "An OpenSpiel game, small enough for exact NashConv.", topic="What is trained"
     )
-    network: str = field("mlp", "What holds the policy: mlp or table.", _TRAINED, choices=("mlp", "table"))
-    batch_size: int = field(32, "Episodes of one update.", _TRAINED, at_least=1)
-    seed: int = field(0, "The seed of the agents and of chance.", _TRAINED, check=checks.seed)
-    episodes: int = field(20_000, "Episodes in all.", _LONG, at_least=1)
-    reports: int = field(10, "How often NashConv is printed.", _LONG, at_least=1)
-    checkpoint_dir: str = field("", "Agents are restored from here, and saved.", _LONG, shown="none")
+    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=defaults.LEARNERS)
+    exploration: float = field(
+        0.1, "η of NeuRD-CIX, in [0, 1].", check=checks.in_unit_interval, only_for={"learner": "neurd_cix"}
+    )
+    network: str = field("mlp", "What holds the policy: mlp or table.", choices=("mlp", "table"))
+    batch_size: int = field(32, "Episodes of one update.", at_least=1)
+    seed: int = field(0, "The seed of the agents and of chance.", check=checks.seed)
+    episodes: int = field(20_000, "Episodes in all.", topic="How long", at_least=1)
+    reports: int = field(10, "How often NashConv is printed.", at_least=1)
+    checkpoint_dir: str = field("", "Agents are restored from here, and saved.", shown="none")
 
     def __post_init__(self) -> None:
         check(self)
@@ -307,15 +279,20 @@ def _check_folder(folder: str) -> None:
 class Evaluation:
     """What to find out about a trained policy."""
 
-    checkpoint: str = field("", "The folder of a run.", _EVALUATED, shown="none, it must be given")
-    use: str = field("average", "Its average or current policy.", _EVALUATED, choices=WHICH)
-    opponent: str = field(
-        "", "Play head to head against uniform, or against the folder of another run.", _HOW, shown="none"
+    checkpoint: str = field(
+        "", "The folder of a run.", topic="What is evaluated", shown="none, it must be given"
     )
-    episodes: int = field(20_000, "Episodes of sampled play.", _HOW, at_least=100)
-    response_updates: int = field(0, "Updates of a learner trained to respond; 0 for none.", _HOW, at_least=0)
-    max_histories: int = field(2_000_000, "Games with more are not compiled.", _HOW, at_least=1)
-    seed: int = field(0, "The seed of sampled play and of responders.", _HOW, at_least=0)
+    use: str = field("average", "Its average or current policy.", choices=WHICH)
+    opponent: str = field(
+        "",
+        "Play head to head against uniform, or against the folder of another run.",
+        topic="How",
+        shown="none",
+    )
+    episodes: int = field(20_000, "Episodes of sampled play.", at_least=100)
+    response_updates: int = field(0, "Updates of a learner trained to respond; 0 for none.", at_least=0)
+    max_histories: int = field(2_000_000, "Games with more are not compiled.", at_least=1)
+    seed: int = field(0, "The seed of sampled play and of responders.", at_least=0)
 
     def __post_init__(self) -> None:
         if not self.checkpoint:
@@ -329,10 +306,10 @@ class Evaluation:
 class Play:
     """Whom to play, and from which seat."""
 
-    checkpoint: str = field("runs/leduc", "The folder of a run.", _GAME)
-    use: str = field("average", "Its average or current policy.", _GAME, choices=WHICH)
-    seat: int = field(0, "Your seat, from 0.", _GAME, at_least=0)
-    seed: int = field(0, "The seed of cards and of the policy's moves.", _GAME, check=checks.seed)
+    checkpoint: str = field("runs/leduc", "The folder of a run.", topic="The game")
+    use: str = field("average", "Its average or current policy.", choices=WHICH)
+    seat: int = field(0, "Your seat, from 0.", at_least=0)
+    seed: int = field(0, "The seed of cards and of the policy's moves.", check=checks.seed)
 
     def __post_init__(self) -> None:
         check(self)

@@ -46,133 +46,113 @@ _LIVE_EPISODES = 200_000
 _ITERATIONS = {"tabular": 50_000, "neural": 5_000}
 
 
-_TRAINED = "What is trained"
-_LONG = "How long"
-_UPDATE = "The update"
-_AVERAGES = "Regularisation and averages"
-_NETWORKS = "Networks"
 _CIX = {"learner": "neurd_cix"}
 _TABULAR, _NEURAL = {"policy": "tabular"}, {"policy": "neural"}
 
 
-def _open(name: str, help: str, topic: str, **more: Any) -> Any:
+def _open(name: str, help: str, **more: Any) -> Any:
     """A field whose default depends on the kind of run."""
     shown = ", ".join(f"{value:g} ({kind})" for kind, value in zip(KINDS, _DEFAULTS[name], strict=True))
-    return field(None, help, topic, shown=shown, **more)
+    return field(None, help, shown=shown, **more)
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
     """One run; None is the default of that kind of run. Wrong values raise a ValueError, before any work."""
 
-    game: str = field("leduc_poker", "An OpenSpiel game, with parameters as OpenSpiel writes them.", _TRAINED)
-    policy: str = field("tabular", "tabular or neural.", _TRAINED, choices=POLICIES)
-    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", _TRAINED, choices=defaults.LEARNERS)
+    game: str = field(
+        "leduc_poker", "An OpenSpiel game, with parameters as OpenSpiel writes them.", topic="What is trained"
+    )
+    policy: str = field("tabular", "tabular or neural.", choices=POLICIES)
+    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=defaults.LEARNERS)
     update: str = field(
-        "sampled",
-        "sampled (from episodes) or expected (from exact values, on small games).",
-        _TRAINED,
-        choices=UPDATES,
+        "sampled", "sampled (from episodes) or expected (from exact values, on small games).", choices=UPDATES
     )
     play: str = field(
         "auto",
         "compiled, live, or auto: compiled if the game has at most --max_histories histories.",
-        _TRAINED,
         choices=PLAYS,
     )
-    max_histories: int = field(2_000_000, "See --play.", _TRAINED, at_least=1)
-    seed: int = field(0, "The seed of everything random.", _TRAINED, check=checks.seed)
+    max_histories: int = field(2_000_000, "See --play.", at_least=1)
+    seed: int = field(0, "The seed of everything random.", check=checks.seed)
     episodes: int | None = field(
         None,
         "Episodes of sampled updates.",
-        _LONG,
+        topic="How long",
         at_least=1,
         shown="10 million (tabular), 60 million (neural), 200 thousand (live)",
     )
     iterations: int | None = field(
-        None, "Iterations of expected updates.", _LONG, at_least=1, shown="50,000 (tabular), 5,000 (neural)"
+        None, "Iterations of expected updates.", at_least=1, shown="50,000 (tabular), 5,000 (neural)"
     )
-    batch_size: int | None = _open("batch_size", "Episodes of one update.", _LONG, at_least=1)
+    batch_size: int | None = _open("batch_size", "Episodes of one update.", at_least=1)
     eval_every: int | None = field(
-        None,
-        "Episodes, or iterations, between two evaluations.",
-        _LONG,
-        at_least=1,
-        shown="a thirtieth of the run",
+        None, "Episodes, or iterations, between two evaluations.", at_least=1, shown="a thirtieth of the run"
     )
-    checkpoint_every: int = field(10, "Evaluations between two checkpoints.", _LONG, at_least=1)
+    checkpoint_every: int = field(10, "Evaluations between two checkpoints.", at_least=1)
     exploration: float | None = _open(
         "exploration",
         "η of NeuRD-CIX in [0, 1]: 0 is NeuRD.",
-        _UPDATE,
+        topic="The update",
         check=checks.in_unit_interval,
         only_for=_CIX,
     )
     step_size: float | None = _open(
         "step_size",
         "α, for returns scaled to [-1, 0]; for networks the optimizer's learning rate.",
-        _UPDATE,
         check=checks.non_negative,
     )
     step_size_decay: float | None = _open(
-        "step_size_decay", "p of α / (1 + t / decay_start)^p at update t.", _UPDATE, check=checks.non_negative
+        "step_size_decay", "p of α / (1 + t / decay_start)^p at update t.", check=checks.non_negative
     )
     cooling: float | None = _open(
         "cooling",
         "c of the factor (1 - t / T)^c on α, with T the updates of the run.",
-        _UPDATE,
         check=checks.non_negative,
     )
-    exploration_decay: float = field(
-        0.0, "The same power for η.", _UPDATE, check=checks.non_negative, only_for=_CIX
-    )
-    decay_start: int | None = _open("decay_start", "See --step_size_decay; in updates.", _UPDATE, at_least=1)
+    exploration_decay: float = field(0.0, "The same power for η.", check=checks.non_negative, only_for=_CIX)
+    decay_start: int | None = _open("decay_start", "See --step_size_decay; in updates.", at_least=1)
     baseline: bool = field(
-        True, "Subtract a learned state value from returns.", _UPDATE, only_for={"update": "sampled"}
+        True, "Subtract a learned state value from returns.", only_for={"update": "sampled"}
     )
     average_over: str = field(
         "visits",
         "Of tables: a state's direction is a mean over its visits, or over episodes.",
-        _UPDATE,
         choices=("visits", "episodes"),
         only_for=_TABULAR,
     )
     weights: str = field(
         "counterfactual",
         "Of expected updates: counterfactual or realization.",
-        _UPDATE,
         choices=("counterfactual", "realization"),
         only_for={"update": "expected"},
     )
-    alternating: bool = field(False, "Update one agent at a time.", _UPDATE)
+    alternating: bool = field(False, "Update one agent at a time.")
     threshold: float | None = field(
-        None, "Logits are not pushed beyond this; none for no bound.", _AVERAGES, check=checks.positive
+        None,
+        "Logits are not pushed beyond this; none for no bound.",
+        topic="Regularisation and averages",
+        check=checks.positive,
     )
-    entropy_cost: float = field(0.0, "Pull to the uniform policy.", _AVERAGES, check=checks.non_negative)
+    entropy_cost: float = field(0.0, "Pull to the uniform policy.", check=checks.non_negative)
     magnet_strength: float | None = _open(
         "magnet_strength",
         "Pull to the magnet, for returns scaled to [-1, 0]; 0 for none.",
-        _AVERAGES,
         check=checks.non_negative,
     )
-    magnet_decay: float = field(0.0, "Its power of decay over time.", _AVERAGES, check=checks.non_negative)
+    magnet_decay: float = field(0.0, "Its power of decay over time.", check=checks.non_negative)
     # With speed 0 the magnet stays where it began, which for a table is the uniform policy.
     magnet_speed: float | None = _open(
         "magnet_speed",
         "c: the magnet moves c / decay_start of its way to the policy; 0: entropy.",
-        _AVERAGES,
         check=checks.non_negative,
     )
     magnet_speed_decay: float | None = _open(
-        "magnet_speed_decay",
-        "p of its factor (1 + t / decay_start)^-p.",
-        _AVERAGES,
-        check=checks.non_negative,
+        "magnet_speed_decay", "p of its factor (1 + t / decay_start)^-p.", check=checks.non_negative
     )
     average_power: float | None = _open(
         "average_power",
         "p of the weight t^p in the average policy: 0 uniform, 1 linear.",
-        _AVERAGES,
         check=checks.non_negative,
         only_for=_TABULAR,
     )
@@ -180,27 +160,22 @@ class Config:
         "average_forgetting",
         "What was before fades by this at each update: a table's geometric weights, or the rate of a "
         "network's average. Live play keeps no average.",
-        _AVERAGES,
         check=checks.in_unit_interval,
         only_for={"play": ("auto", "compiled")},
     )
     hidden_layers: tuple[int, ...] = field(
-        (128, 128), "Units of each hidden layer.", _NETWORKS, only_for=_NEURAL
+        (128, 128), "Units of each hidden layer.", topic="Networks", only_for=_NEURAL
     )
     optimizer: str = field(
         "adam_without_momentum",
         "adam, adam_without_momentum (the paper's) or sgd.",
-        _NETWORKS,
         choices=defaults.OPTIMIZERS,
         only_for=_NEURAL,
     )
-    shared: bool = field(
-        True, "One network for all seats; --noshared for one each.", _NETWORKS, only_for=_NEURAL
-    )
+    shared: bool = field(True, "One network for all seats; --noshared for one each.", only_for=_NEURAL)
     common_mode: str = field(
         defaults.COMMON_MODE,
         "dropped: directions centred over the actions; or paper.",
-        _NETWORKS,
         choices=defaults.COMMON_MODES,
         only_for=_NEURAL,
     )

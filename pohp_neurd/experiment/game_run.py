@@ -86,7 +86,7 @@ def task(config: game_config.Config, trainer: game_trainer.Trainer) -> run_loop.
         diverged=diverged,
         export=export,
         empty=columns[4:],
-        shown={name: _SHORT.get(name, name) for name in columns[4:]},
+        shown=_SHORT,
     )
 
 

@@ -23,7 +23,7 @@ from pohp_neurd.experiment import records, run_folder, table
 Row = dict[str, Any]
 
 _PATIENCE = 0.5  # seconds between two looks at the clock, the signals and the bar
-_REWRITE = 1.0  # seconds between two writings of all rows, unless there is a checkpoint
+_SHARE = 0.05  # of the time may go into writing all rows anew, apart from checkpoints
 
 
 class Interrupted(Exception):
@@ -215,7 +215,7 @@ class _Book:
         self._task, self._folder, self._saved, self._write_events = task, folder, saved, write_events
         self._digest = folder.digest
         self._begun = time.perf_counter() - max((row["seconds"] for row in rows), default=0.0)
-        self._unwritten, self._written = False, 0.0
+        self._unwritten, self._next_write = False, 0.0
 
     def evaluate(self, state: Any, done: int, bar: Any) -> None:
         found = self._task.evaluate(state, done, self.rows)
@@ -223,12 +223,13 @@ class _Book:
         blank = dict.fromkeys(self._task.columns, "")
         self.rows += [{**blank, **row, "seconds": seconds} for row in found]
         self._unwritten = True
-        if time.perf_counter() - self._written > _REWRITE:
+        if time.perf_counter() >= self._next_write:
             self._write()
-        figures = {name: value for name, value in found[-1].items() if name in self._task.shown}
-        self._write_events(done * self._task.step, figures)
+        measured = {name: found[-1][name] for name in self._task.columns[4:] if name in found[-1]}
+        self._write_events(done * self._task.step, measured)
         if bar is not None:
-            bar.set_postfix({self._task.shown[name]: f"{value:.4f}" for name, value in figures.items()})
+            shown = {name: short for name, short in self._task.shown.items() if name in measured}
+            bar.set_postfix({short: f"{measured[name]:.4f}" for name, short in shown.items()})
 
     def save(self, state: Any, done: int) -> str:
         if self._unwritten:  # rows first: a resume drops those beyond its checkpoint, but could not make any
@@ -249,8 +250,10 @@ class _Book:
         return f"the checkpoint of {self._task.noun} {self._saved * self._task.step:,} is good"
 
     def _write(self) -> None:
+        begun = time.perf_counter()
         records.write_csv(self._folder.metrics, self.rows, self._task.columns)
-        self._unwritten, self._written = False, time.perf_counter()
+        ended = time.perf_counter()
+        self._unwritten, self._next_write = False, ended + (ended - begun) / _SHARE
 
 
 def read_rows(task: Task, path: records.Path) -> list[Row]:

@@ -64,7 +64,7 @@ class Flag(NamedTuple):
 def field(
     default: Any,
     help: str,
-    topic: str,
+    topic: str = "",
     *,
     only_for: Mapping[str, str | tuple[str, ...]] | None = None,
     **more: Any,
@@ -74,7 +74,7 @@ def field(
     Args:
       default: its value where nothing is said.
       help: one sentence or two.
-      topic: the heading under which the help lists it.
+      topic: the heading under which the help lists it; by default that of the field before.
       only_for: other fields and the value, or values, that they must have for this one to be read.
       **more: what else `Flag` has: shown, choices, at_least, check, and so on.
 
@@ -90,7 +90,12 @@ def field(
 @functools.cache
 def flags(config_class: Any) -> tuple[Flag, ...]:
     """All fields of a config that are declared as flags, in their order."""
-    return tuple(_flag(each) for each in dataclasses.fields(config_class) if "help" in each.metadata)
+    found: list[Flag] = []
+    for each in dataclasses.fields(config_class):
+        if "help" in each.metadata:
+            flag = _flag(each)
+            found.append(flag if flag.topic else flag._replace(topic=found[-1].topic))
+    return tuple(found)
 
 
 def _flag(declared: Any) -> Flag:
