@@ -38,7 +38,8 @@ def test_a_missing_dependency_keeps_its_own_message():
 
 def test_the_notation_table_names_functions_that_exist():
     names = re.findall(
-        r"`(?:pohp_neurd\.)?((?:(?:games|finite|online)\.)?[a-z_]+)\.([A-Za-z_.0-9]+)`", NOTATION.read_text("utf-8")
+        r"`(?:pohp_neurd\.)?((?:(?:games|finite|online)\.)?[a-z_]+)\.([A-Za-z_.0-9]+)`",
+        NOTATION.read_text("utf-8"),
     )
     assert len(names) > 30
     for module, path in names:

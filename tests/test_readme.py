@@ -17,7 +17,9 @@ def blocks():
 def test_code_blocks_run(blocks):
     assert len(blocks) >= 3
     names: dict = {}
-    for block in blocks:
+    exec(compile(blocks[0], str(README), "exec"), names)
+    assert names["openspiel"].nash_conv(names["tree"], names["policy"]) == pytest.approx(0.199, abs=1e-3)
+    for block in blocks[1:]:
         exec(compile(block, str(README), "exec"), names)
     uniform = names["exact"].uniform(names["tree"])
     assert names["openspiel"].nash_conv(names["tree"], uniform) == pytest.approx(4.747222, abs=1e-6)
