@@ -12,21 +12,14 @@ from pohp_neurd.experiment import table
 def readme():
     """Of README.md, "What we found"."""
     leduc = _explorations("self_play/exploration_nash_conv_average.csv", game="leduc_poker")
-    own = _own_settings("nash_conv_average")
-    bias = {exploration: _jumps("self_play", "none", exploration)["mean"] for exploration in (0, 0.03)}
-    swaps = _explorations("swapping_catch/total_reward.csv")
     dropped = _explorations("paper/catch_dropped/against_1.csv")
-    spg = _one("paper/catch/explorations_0.00004.csv", learner="SPG")
+    jump = _jumps("self_play", "none", 0.03)
+    last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
     return [
-        f"unreliable at η = 0 ({number(dropped[0]['mean'])}) and best at η = 1 "
-        f"({number(dropped[1]['mean'])}, "
-        f"SPG {number(spg['mean'])})",
-        f"{leduc[0]['mean']:.3f} at η = 0, {leduc[0.01]['mean']:.3f} at 0.01, {leduc[0.1]['mean']:.3f} "
-        "at 0.1",
-        f"{leduc[1]['mean']:.3f} at 1 (means of 20 seeds; at settings of their own the ends come nearer: "
-        f"{own[0]['mean']:.3f} at η = 0, {own[1]['mean']:.3f} at 1, {own['']['mean']:.3f} in SPG)",
-        f"rock-paper-scissors whose bias jumps ({bias[0]:.2f} to {bias[0.03]:.2f})",
-        f"catch whose actions swap ({number(swaps[0]['mean'])} to {number(swaps[1]['mean'])})",
+        f"the average policy reaches NashConv {leduc[0.01]['mean']:.3f} at η = 0.01.",
+        f"bias jumps, η = 0.03 halves the NashConv of NeuRD, to {jump['mean']:.2f}.",
+        f"the regret of a bandit that jumps rises to {last['mean']:.2f} in the last cycle.",
+        f"best at η = 1, as the paper says: accumulated reward {number(dropped[1]['mean'])}.",
     ]
 
 
@@ -62,7 +55,7 @@ def _learning_rates():
         f"0.00001 ({_mean(pole[1e-5])}) and 0.00005 ({_mean(pole[5e-5])}).",
         f"With 20 seeds 0.00002 is ahead of 0.00005 by {_difference(pole_20[2e-5])};",
         f"change them little (catch {_mean(catch_20[4e-5])}, cart pole {_mean(pole_20[2e-5])})",
-        f"(0.00004 less 0.00005: {_difference(catch_20[4e-5])})",
+        f"(0.00004 minus 0.00005: {_difference(catch_20[4e-5])})",
     ]
 
 
@@ -77,20 +70,20 @@ def _explorations_in_the_paper():
     return [
         f"catch at 0.00004, dropped: 0 {_mean(dropped[0])}, 0.1 {_mean(dropped[0.1])}, 1 "
         f"{_mean(dropped[1])}.",
-        f"cart pole: 1 is below 0 at both rates (0 less 1: {_difference(pole['0.00005'][0])} at 0.00005, "
+        f"cart pole: 1 is below 0 at both rates (0 minus 1: {_difference(pole['0.00005'][0])} at 0.00005, "
         f"{_difference(pole['0.00002'][0])} at 0.00002).",
-        f"Catch: at 0.00004 it is the worst (0 less 1: {_difference(catch['0.00004'][0])});",
-        f"dropped, at 0.00004: 0 less 1 {_difference(dropped[0])},",
-        f"As written: 0 less 1 {_difference(catch['0.001797'][0])} at 0.001797,",
-        f"NeuRD-CIX(1) less SPG: at SPG's best rate, 0.00004, {_difference(catch_spg['0.00004'][1])}; "
+        f"Catch: at 0.00004 it is the worst (0 minus 1: {_difference(catch['0.00004'][0])});",
+        f"dropped, at 0.00004: 0 minus 1 {_difference(dropped[0])},",
+        f"As written: 0 minus 1 {_difference(catch['0.001797'][0])} at 0.001797;",
+        f"NeuRD-CIX(1) minus SPG: at SPG's best rate, 0.00004, {_difference(catch_spg['0.00004'][1])}; "
         "at 0.001797, "
         f"where SPG collapses, {_difference(catch_spg['0.001797'][1])}.",
         f"With the common mode dropped, at 0.00004: {_mean(dropped[1])} against SPG's {_mean(spg)}",
-        f"0.3 less 0.1 {_difference(pole_tenth[0.3])}",
-        f"at the paper's, 0.00005, yes: NeuRD-CIX(1) less SPG {_difference(pole_spg['0.00005'][1])}, "
+        f"0.3 minus 0.1 {_difference(pole_tenth[0.3])}",
+        f"at the paper's, 0.00005, yes: NeuRD-CIX(1) minus SPG {_difference(pole_spg['0.00005'][1])}, "
         "NeuRD-CIX(0) "
         f"{_difference(pole_spg['0.00005'][0])}.",
-        f"At the best, 0.00002, little: NeuRD-CIX(1) less SPG {_difference(pole_spg['0.00002'][1])}, "
+        f"At the best, 0.00002, little: NeuRD-CIX(1) minus SPG {_difference(pole_spg['0.00002'][1])}, "
         "NeuRD-CIX(0) "
         f"{_difference(pole_spg['0.00002'][0])}",
     ]
@@ -100,12 +93,12 @@ def _jumping_bias():
     last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
     first = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="first_cycle")
     return [
-        f"in self-play without a baseline its mean NashConv is "
-        f"{_mean(_jumps('self_play', 'none', 0), 2)}, with "
+        f"In self-play, without a baseline, its mean NashConv is "
+        f"{_mean(_jumps('self_play', 'none', 0), 2)}; with "
         f"exploration 0.03 it is {_mean(_jumps('self_play', 'none', 0.03), 2)}.",
-        f"It does follow in a bandit without a baseline, with four times the regret: "
+        f"In a bandit without a baseline it does follow, with four times the regret: "
         f"{_mean(_jumps('bandit', 'none', 0), 2)} against {_mean(_jumps('bandit', 'none', 0.01), 2)} with "
-        f"exploration 0.01,",
+        f"exploration 0.01.",
         f"the bandit's regret, decreasing from 0.3, is {first['mean']:.2f} in the first cycle of jumps and "
         f"{_mean(last, 2)} in the last, where a constant 0.3 has "
         f"{_jumps('bandit', 'mean', 0.3)['mean']:.2f}.",
@@ -119,11 +112,10 @@ def _swapping_catch():
     tenth = _explorations(f"{path}_0.1.csv", decreasing=True)
     one = _explorations(f"{path}_1.csv", decreasing=True)
     return [
-        f"1 less 0 is {_difference(zero[1])}, 1 less SPG {_difference(spg[1])};",
-        f"from 0.1 it is worse than the constant ({_difference(tenth[0.1])}), from 1 it makes no "
-        "difference that 20 "
-        f"seeds could show ({_difference(one[1])}).",
-        f"NeuRD without exploration is not told apart from SPG ({_difference(spg[0])}).",
+        f"1 minus 0 is {_difference(zero[1])}, 1 minus SPG {_difference(spg[1])}.",
+        f"from 0.1 it is worse than the constant ({_difference(tenth[0.1])}), from 1 20 seeds "
+        f"show no difference ({_difference(one[1])}).",
+        f"NeuRD without exploration cannot be told apart from SPG** ({_difference(spg[0])}).",
     ]
 
 

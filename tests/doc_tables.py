@@ -19,15 +19,25 @@ def number(value):
     return text.replace("-", "−")
 
 
-def paper():
-    """Accumulated reward at the best learning rate here and at the paper's: README.md."""
+def mean(row):
+    """The mean alone: README.md has no intervals, docs/findings.md has them."""
+    return number(row["mean"])
+
+
+def paper(cell=interval):
+    """Accumulated reward at the best learning rate here and at the paper's: docs/findings.md."""
     heads = ["", "SPG", "η = 0", "0.01", "0.03", "0.1", "0.3", "1"]
     lines = [heads, ["---"] * len(heads)]
     chosen = {"catch": ("0.00004", "0.001797"), "cart_pole": ("0.00002", "0.00005")}
     for environment, rate in ((name, rate) for name, rates in chosen.items() for rate in rates):
         rows = table.read(STUDIES / "paper" / environment / f"explorations_{rate}.csv")
-        lines.append([f"{environment.replace('_', ' ')} at {rate}", *map(interval, rows)])
+        lines.append([f"{environment.replace('_', ' ')} at {rate}", *map(cell, rows)])
     return _table(lines)
+
+
+def paper_means():
+    """The same in means: README.md."""
+    return paper(mean)
 
 
 def self_play():

@@ -19,22 +19,38 @@ OPTIONS = online.Options("neurd_cix", common_mode="dropped", window=4)
 SETTINGS = {"learning_rate": 1e-3, "exploration": 0.5, "torso": (8, 8)}
 
 
+class Watched(dm_env.Environment):
+    """Bsuite's catch, and the columns in which its balls began."""
+
+    def __init__(self, environment):
+        self.environment, self.columns = environment, []
+
+    def reset(self):
+        return self.seen(self.environment.reset())
+
+    def step(self, action):
+        return self.seen(self.environment.step(action))
+
+    def seen(self, moment):
+        if moment.first():
+            self.columns.append(int(np.argmax(moment.observation[0])))
+        return moment
+
+    def observation_spec(self):
+        return self.environment.observation_spec()
+
+    def action_spec(self):
+        return self.environment.action_spec()
+
+
 @pytest.mark.thorough
 def test_bsuite_catch_is_played_as_our_own_catch():
     """Bsuite's balls, dropped again in our catch under the same actions, give the same rewards."""
-    environment = bsuite_catch.Catch(seed=3)
-    columns = []
-    reset = environment._reset
-
-    def watched():
-        moment = reset()
-        columns.append(environment._ball_x)
-        return moment
-
-    environment._reset = watched
+    environment = Watched(bsuite_catch.Catch(seed=3))
     world = host.DmEnv(environment, reward=lambda reward: min(reward, 0.0), continuing=True)
     played = host.train(world, OPTIONS, 90, **SETTINGS)
-    expected, board, balls = [], catch.drop(columns[0], 5, xp=np), iter(columns[1:])
+    balls = iter(environment.columns)
+    expected, board = [], catch.drop(next(balls), 5, xp=np)
     for action in played.actions:
         board = catch.advance(board, action, 5, xp=np)
         expected.append(-float(catch.is_missed(board, 10)))

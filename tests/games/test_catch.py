@@ -41,7 +41,7 @@ def test_it_steps_in_lock_step_with_bsuite():
         actions = rng.integers(3, size=90)
         theirs = bsuite_catch.Catch(seed=episode)
         moment = theirs.reset()
-        board = drop(theirs._ball_x)
+        board = drop(np.argmax(moment.observation[0]))
         for step, action in enumerate(actions):
             played = f"seed {episode}, actions {actions[: step + 1].tolist()}"
             np.testing.assert_array_equal(_pixels(board), moment.observation, err_msg=played)
@@ -52,7 +52,7 @@ def test_it_steps_in_lock_step_with_bsuite():
             if moment.last():
                 np.testing.assert_array_equal(_pixels(board), moment.observation, err_msg=played)
                 moment = theirs.reset()
-                board = drop(theirs._ball_x)
+                board = drop(np.argmax(moment.observation[0]))
 
 
 def _pixels(board):
