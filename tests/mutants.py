@@ -290,7 +290,7 @@ MUTANTS = (
     Mutant("counterfactual reach the wrong way round", "pohp_neurd/finite/beliefs.py",
            "others[acts, agent] = 1.0",
            "others[acts] = np.where(np.arange(world.num_agents) == agent[:, None], others[acts], 1.0)",
-           "test_exact.py::test_quantities_equal_recursion"),
+           "test_exact.py::test_counterfactual_realization_leaves_out_ones_own_actions"),
     Mutant("shifted by the child's best return", "pohp_neurd/finite/beliefs.py",
            "shifted = worth - world.best_return_to_go[source[acts], agent]",
            "shifted = worth - world.best_return_to_go[child[acts], agent]",
