@@ -96,6 +96,23 @@ def test_quantities_equal_recursion(tree):
     assert_equals_oracle(tree, policy, tree.information_state, exact.quantities(tree, policy))
 
 
+def test_counterfactual_realization_leaves_out_ones_own_actions(tree):
+    policy = random_policy(tree.legal, 5)
+    expected = np.zeros(len(policy))
+    for row in np.flatnonzero(tree.player >= 0):
+        weight, below = 1.0, row
+        while below > 0:
+            above = tree.parent[below]
+            if tree.player[above] == trees.CHANCE:
+                weight *= tree.chance[below]
+            elif tree.player[above] != tree.player[row]:
+                weight *= policy[tree.information_state[above], tree.incoming_action[below]]
+            below = above
+        expected[tree.information_state[row]] += weight
+    found = exact.quantities(tree, policy).counterfactual_realization
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def forget_the_card(tree):
     """Features that show the card on an agent's first turn only."""
     later = np.array([name.endswith("pb") for name in tree.information_state_strings])
