@@ -66,13 +66,13 @@ def single_state_loop(world, network, key):
     return call
 
 
-def batched(world, network, key, slots):
+def batched(world, network, key):
     calls = 0
 
     def call():
         nonlocal calls
         calls += 1
-        return play.play(world, [network], EPISODES, slots=slots, key=jax.random.fold_in(key, calls))
+        return play.play(world, [network], EPISODES, slots=SLOTS, key=jax.random.fold_in(key, calls))
 
     return call
 
@@ -94,17 +94,16 @@ def compare(name, torso):
     world = games.live_game(name)
     model = games.network(world, torso)
     network = play.Network(model, model.init(key=jax.random.key(0)))
-    slots = SLOTS
     key = jax.random.key(1)
     calls = {
-        "batched": batched(world, network, key, slots),
+        "batched": batched(world, network, key),
         "single": single_state_loop(world, network, key),
     }
     seconds = best_seconds(calls)
     rates = {"batched": EPISODES / seconds["batched"], "single": SINGLE_EPISODES / seconds["single"]}
     ratio = rates["batched"] / rates["single"]
     print(
-        f"live play, {name}, network {torso}: {rates['batched']:,.0f} episodes/s in {slots} slots, "
+        f"live play, {name}, network {torso}: {rates['batched']:,.0f} episodes/s in {SLOTS} slots, "
         f"{rates['single']:,.0f} with single-state calls: {ratio:.1f}x (bar {BAR}x)"
     )
 
