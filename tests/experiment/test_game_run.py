@@ -193,9 +193,14 @@ def test_separate_networks_and_alternating_updates_run(tmp_path):
     policies = saved.load(tmp_path / "run")
     assert policies.about.num_networks == 2
     tree = openspiel.compile_game("kuhn_poker")
-    rows = game_run.read_rows(tmp_path / "run" / "metrics.csv")
+    columns = (*game_run.COLUMNS, *game_trainer.INFO)
+    rows = game_run.read_rows(tmp_path / "run" / "metrics.csv", columns)
     found = exact.nash_conv(tree, saved.table(policies, tree, "current"))
     assert found == pytest.approx(rows[-1]["nash_conv"], abs=1e-5)
+    for row in rows:
+        assert 0 < row["entropy"] < 0.7
+        assert (row["mean_weight"], row["max_weight"], row["capped"]) == (1, 1, 1)  # SPG corrects nothing
+        assert row["advantage_scale"] > 0
 
 
 def test_expected_updates_are_counted_in_iterations(tmp_path):
