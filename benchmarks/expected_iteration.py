@@ -58,9 +58,9 @@ def until(tree, count, target, limit):
 
 
 def main():
-    compare("kuhn_poker", 1000, 20, 1, 10_000)
-    compare("leduc_poker", 200, 10, 30, 1_000)
-    compare("liars_dice", 10, 5, 10, 50)
+    compare("kuhn_poker", 1000, 50, 1, 10_000)
+    compare("leduc_poker", 200, 60, 30, 1_000)
+    compare("liars_dice", 10, 25, 10, 50)
 
 
 if __name__ == "__main__":

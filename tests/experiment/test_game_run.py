@@ -57,7 +57,9 @@ def whole(tmp_path_factory):
 def test_a_run_leaves_its_folder(whole):
     folder, figures = whole
     rows = records.read_csv(folder / "metrics.csv")
-    assert list(rows[0]) == ["updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average"]
+    figures_of_updates = ["entropy", "mean_weight", "max_weight", "capped", "advantage_scale"]
+    named = ["updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average"]
+    assert list(rows[0]) == named + figures_of_updates
     assert [int(row["updates"]) for row in rows] == [8, 16, 24, 32, 40]
     assert figures["episodes"] == int(rows[-1]["episodes"]) == 64 * 40
     assert 2 * 64 * 40 <= figures["steps"] <= 3 * 64 * 40
