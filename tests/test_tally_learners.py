@@ -91,8 +91,14 @@ def decisions_of(tree, visits, table, values, agent_states):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("rule", "common_mode"), [("spg", "paper"), ("neurd_cix", "dropped")])
-def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
+@pytest.mark.parametrize(
+    ("rule", "options"),
+    [
+        ("spg", {"common_mode": "paper"}),
+        ("neurd_cix", {"common_mode": "dropped", "entropy_cost": 0.3}),
+    ],
+)
+def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, options):
     tree, seats, _, visits = batch()
     with jax.enable_x64(True):
         model = neural.network(tree.features.shape[1], tree.num_actions, torso=(8, 8), critic=True)
@@ -103,13 +109,11 @@ def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
             RULES[rule],
             [optimizer],
             magnet=magnet,
-            common_mode=common_mode,
+            **options,
             dtype=jnp.float64,
         )
         features = jnp.asarray(tree.features, jnp.float64)
-        one_by_one = learners.learner(
-            model.apply, RULES[rule], optimizer, common_mode=common_mode, magnet=magnet
-        )
+        one_by_one = learners.learner(model.apply, RULES[rule], optimizer, magnet=magnet, **options)
         state = learner.init(seats, key=jax.random.key(5))
         (parameters,) = state.parameters
         slow = one_by_one.init(parameters)
@@ -117,9 +121,13 @@ def test_a_network_learns_from_a_tally_as_from_its_decisions(rule, common_mode):
         for update in range(2):
             out = learner.outputs(seats, state)
             table = np.asarray(jax.vmap(policy.probabilities)(out.logits, tree.legal))
-            state, _ = learn(seats, state, tally_of(visits, table.shape), jnp.asarray(update))
+            state, info = learn(seats, state, tally_of(visits, table.shape), jnp.asarray(update))
             decided = decisions_of(tree, visits, table, np.asarray(out.value), features)
-            slow, _ = learn_slowly(slow, decided)
+            slow, slow_info = learn_slowly(slow, decided)
+            for name in ("entropy", "mean_weight", "max_weight", "capped", "exploration"):
+                np.testing.assert_allclose(getattr(info, name), getattr(slow_info, name), atol=1e-9)
+            # The root mean square of mean directions is never above that of the directions.
+            assert 0 < info.advantage_scale <= slow_info.advantage_scale
             for mine, theirs in zip(
                 jax.tree.leaves((state.parameters[0], state.magnets[0])),
                 jax.tree.leaves((slow.parameters, slow.magnet)),
@@ -218,6 +226,44 @@ def test_networks_of_separate_seats_learn_from_their_own_decisions():
                 same = all(np.array_equal(a, b) for a, b in pairs)
                 assert same == (seat != update)
             state = new
+
+
+def test_a_threshold_holds_logits_in_a_table():
+    """All that would push a centred logit further out is left out, whatever the returns say."""
+    tree, seats, logits, visits = batch()
+    with jax.enable_x64(True):
+        learner = tally_learners.table(
+            RULES["neurd"], step_size=5.0, threshold=0.1, baseline_rate=None, dtype=jnp.float64
+        )
+        state = learner.init(seats)
+        legal = jnp.asarray(tree.legal)
+        first = jax.vmap(policy.centred)(jnp.asarray(logits), legal)
+        state = state._replace(table=state.table._replace(logits=first))
+        after, _ = learner.update(seats, state, tally_of(visits, tree.legal.shape), jnp.asarray(0))
+        moved = np.asarray(after.table.logits - first)
+        outside = np.abs(first) >= 0.1
+        assert outside.sum() > 10
+        # With two actions, a push outwards of one is one of the other too: the row stays where it is.
+        assert np.all(moved[outside] * np.sign(first)[outside] < 1e-12)
+        assert np.any(np.abs(moved[outside]) > 0.1)
+
+
+def test_an_entropy_cost_pulls_a_table_to_the_uniform_policy():
+    tree, seats, logits, visits = batch()
+    with jax.enable_x64(True):
+        found = []
+        for cost in (0.0, 0.5):
+            learner = tally_learners.table(
+                RULES["neurd"], step_size=1.0, entropy_cost=cost, baseline_rate=None, dtype=jnp.float64
+            )
+            state = learner.init(seats)
+            first = jax.vmap(policy.centred)(jnp.asarray(logits), jnp.asarray(tree.legal))
+            state = state._replace(table=state.table._replace(logits=first))
+            tally = tally_of(visits, tree.legal.shape)
+            found.append(learner.update(seats, state, tally, jnp.asarray(0))[0].table.logits)
+        # The entropy's pull is that of a magnet at the uniform policy: minus the centred logits.
+        share = np.asarray(tally.visits).sum(axis=1, keepdims=True) / 200
+        np.testing.assert_allclose(found[1], found[0] - 0.5 * share * first, atol=1e-12)
 
 
 def test_bad_input():

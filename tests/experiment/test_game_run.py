@@ -52,7 +52,9 @@ def whole(tmp_path_factory):
 def test_a_run_leaves_its_folder(whole):
     folder, figures = whole
     rows = records.read_csv(folder / "metrics.csv")
-    assert list(rows[0]) == ["updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average"]
+    figures_of_updates = ["entropy", "mean_weight", "max_weight", "capped", "advantage_scale"]
+    named = ["updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average"]
+    assert list(rows[0]) == named + figures_of_updates
     assert [int(row["updates"]) for row in rows] == [8, 16, 24, 32, 40]
     assert figures["episodes"] == int(rows[-1]["episodes"]) == 64 * 40
     assert 2 * 64 * 40 <= figures["steps"] <= 3 * 64 * 40
@@ -188,9 +190,14 @@ def test_separate_networks_and_alternating_updates_run(tmp_path):
     policies = saved.load(tmp_path / "run")
     assert policies.about.num_networks == 2
     tree = openspiel.compile_game("kuhn_poker")
-    rows = game_run.read_rows(tmp_path / "run" / "metrics.csv")
+    columns = (*game_run.COLUMNS, *game_trainer.INFO)
+    rows = game_run.read_rows(tmp_path / "run" / "metrics.csv", columns)
     found = exact.nash_conv(tree, saved.table(policies, tree, "current"))
     assert found == pytest.approx(rows[-1]["nash_conv"], abs=1e-5)
+    for row in rows:
+        assert 0 < row["entropy"] < 0.7
+        assert (row["mean_weight"], row["max_weight"], row["capped"]) == (1, 1, 1)  # SPG corrects nothing
+        assert row["advantage_scale"] > 0
 
 
 def test_expected_updates_are_counted_in_iterations(tmp_path):

@@ -108,6 +108,7 @@ def test_what_is_no_setting_in_a_table_of_curves():
         *game_run.COLUMNS,
         *game_trainer.AGAINST_UNIFORM,
         *game_trainer.ALONE,
+        *game_trainer.INFO,
     }
     assert written - {"learning_rate", "exploration", "seed"} == request.FIGURES
 

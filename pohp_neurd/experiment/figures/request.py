@@ -36,6 +36,7 @@ FIGURES = frozenset(
         "return_against_uniform",
         "mean_return",
         "half_width",
+        *("entropy", "mean_weight", "max_weight", "capped", "advantage_scale"),
     ]
 )
 """Columns of metrics.csv that are no settings."""
