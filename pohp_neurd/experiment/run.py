@@ -157,8 +157,8 @@ def loop(
     Args:
       pace: how long, and how often.
       advance: (state, units) -> state.
-      state: where it begins, after
-      done: units.
+      state: where it begins.
+      done: the units that led there.
       last: the units after which it ends.
       asked: the number of a signal that came, or None.
       evaluate: is told (state, units done, the bar), where pace says so.
