@@ -14,6 +14,7 @@ __all__ = [
     "averaging",
     "bandit",
     "checkpoint",
+    "directions",
     "estimators",
     "exact",
     "experiment",
@@ -27,9 +28,8 @@ __all__ = [
     "process",
     "returns",
     "self_play",
+    "shaping",
     "tabular",
-    "trajectory",
-    "types",
 ]
 """The paper's nouns, one module each, and the rooms around them."""
 

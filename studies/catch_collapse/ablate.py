@@ -20,7 +20,8 @@ from absl import app, flags, logging
 from pohp_neurd.games import catch
 
 from pohp_neurd import checkpoint, files
-from pohp_neurd.experiment import interruption, lanes, records, run_folder, single_agent, table
+from pohp_neurd.experiment import run as run_loop
+from pohp_neurd.experiment import lanes, records, run_folder, single_agent, table
 
 LEARNING_RATE = 0.001797
 """SPG's best in catch, according to the paper."""
@@ -150,7 +151,7 @@ def main(_: Sequence[str]) -> None:
         run_folder.check_writable(values.output_dir)
         lanes.use_one_core()
         rows = run(values.output_dir, chosen, until=int(values.until), num_cores=num_cores)
-    except (ValueError, FloatingPointError, interruption.Interrupted) as error:
+    except (ValueError, FloatingPointError, run_loop.Interrupted) as error:
         sys.exit(str(error))
     figure.draw(f"{values.output_dir}/ablation.png", rows)
 
