@@ -18,8 +18,8 @@ from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 
 from pohp_neurd import directions, learners, neural, optimizers
-from pohp_neurd.experiment import lanes, single_agent
-from pohp_neurd.online import actor_critic, host, lifetimes
+from pohp_neurd.experiment import single_agent
+from pohp_neurd.online import actor_critic, host, lanes, lifetimes
 from pohp_neurd.online import agent as online
 
 OPTIONS = online.Options("neurd_cix", common_mode="dropped")

@@ -9,7 +9,8 @@ import pathlib
 import tempfile
 import time
 
-from pohp_neurd.experiment import executor, grid, lanes, sweep
+from pohp_neurd.experiment import executor, grid, sweep
+from pohp_neurd.online import lanes
 
 SETTINGS = 8
 STEPS = 300_000

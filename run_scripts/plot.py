@@ -17,8 +17,7 @@ NashConv in self-play, the median over seeds with a band, current policy left an
         --series=exploration --title="Leduc poker" --output=leduc.png
 """
 
-from pohp_neurd.experiment import command_line
-from pohp_neurd.experiment.figures import request
+from pohp_neurd.experiment import command_line, request
 
 command_line.define(request.Config)
 

@@ -10,7 +10,8 @@ Mean, median and interquartile mean with 95% bootstrap intervals, worst and best
 
 import dataclasses
 
-from pohp_neurd.experiment import command_line, records, schema, summary, table
+from pohp_neurd.experiment import command_line, schema
+from pohp_neurd.results import records, summary, table
 
 _WHAT = "What"
 

@@ -22,7 +22,8 @@ def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
     config = command_line.config(configs.SingleAgent)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
-    from pohp_neurd.experiment import lanes, single_agent
+    from pohp_neurd.experiment import single_agent
+    from pohp_neurd.online import lanes
 
     num_cores = lanes.cores(command_line.config(configs.Cores).cores)
     lanes.use_one_core()

@@ -6,7 +6,7 @@ moves to another claim, is no longer found.
 
 from doc_tables import STUDIES, number
 
-from pohp_neurd.experiment import table
+from pohp_neurd.results import table
 
 
 def readme():

@@ -2,7 +2,7 @@
 
 import pathlib
 
-from pohp_neurd.experiment import summary, table
+from pohp_neurd.results import summary, table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 STUDIES = ROOT / "studies"

@@ -13,7 +13,7 @@ import pytest
 import refusals
 from absl.testing import flagsaver
 
-from pohp_neurd.experiment import run_folder
+from pohp_neurd.results import run_folder
 
 SPG_HAS_NONE = "exploration is for learner=neurd_cix: spg has none, so leave it out."
 NO_FOLDER = "a run needs a folder, but its name is empty."

@@ -23,12 +23,13 @@ from pohp_neurd import (
     shaping,
     tabular,
 )
-from pohp_neurd.experiment import grid, records, sweep, table
+from pohp_neurd.experiment import grid, sweep
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import host
 from pohp_neurd.openspiel import terminal
 from pohp_neurd.openspiel.live import game as games
 from pohp_neurd.openspiel.live import match, train
+from pohp_neurd.results import records, table
 
 KUHN = openspiel.compile_game("kuhn_poker")
 UNIFORM = exact.uniform(KUHN)

@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from pohp_neurd import bandit, directions, openspiel, types
-from pohp_neurd.experiment import configs, records, run_folder
+from pohp_neurd.experiment import configs
 from pohp_neurd.experiment import run as run_loop
-from pohp_neurd.experiment import table as tables
-from pohp_neurd.experiment.figures import curves
+from pohp_neurd.results import curves, records, run_folder
+from pohp_neurd.results import table as tables
 
 COLUMNS = (
     "updates",

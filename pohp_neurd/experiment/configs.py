@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from pohp_neurd import checks, defaults
-from pohp_neurd.experiment import run_folder
 from pohp_neurd.experiment.schema import check, field
 from pohp_neurd.online import options as agent_options
+from pohp_neurd.results import run_folder
 
 ENVIRONMENTS = ("catch", "cart_pole")
 UNIFORM = "uniform"

@@ -17,7 +17,8 @@ from multiprocessing import connection
 from typing import Any
 
 from pohp_neurd import checks, files
-from pohp_neurd.experiment import grid, lanes, sweep
+from pohp_neurd.experiment import grid, sweep
+from pohp_neurd.online import lanes
 
 EXECUTORS = ("local", "ray")
 

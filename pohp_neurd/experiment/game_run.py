@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from pohp_neurd import openspiel
-from pohp_neurd.experiment import game_config, game_trainer, records, run_folder, schema, table
+from pohp_neurd.experiment import game_config, game_trainer, schema
 from pohp_neurd.experiment import run as run_loop
-from pohp_neurd.experiment.figures import curves
 from pohp_neurd.openspiel import saved
+from pohp_neurd.results import curves, records, run_folder, table
 
 COLUMNS = ("updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average")
 _NAMES = {"spg": "SPG", "neurd": "NeuRD", "neurd_cix": "NeuRD-CIX"}

@@ -9,9 +9,22 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
-from pohp_neurd import averaging, checks, exact, learners, neural, openspiel, self_play, tally_learners
-from pohp_neurd.experiment import game_config, game_schedules
+from pohp_neurd import (
+    averaging,
+    checks,
+    directions,
+    exact,
+    learners,
+    neural,
+    openspiel,
+    optimizers,
+    self_play,
+    shaping,
+    tally_learners,
+)
+from pohp_neurd.experiment import game_config
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import features, saved
@@ -195,12 +208,12 @@ def live_trainer(config: game_config.Config) -> Trainer:
     scale = float(world.game.max_utility() - world.game.min_utility())
     learner = learners.learner(
         model.apply,
-        game_schedules.rule(config),
-        game_schedules.optimizer(config),
+        rule(config),
+        optimizer(config),
         common_mode=config.common_mode,
         threshold=config.threshold,
         entropy_cost=scale * config.entropy_cost,
-        magnet=game_schedules.magnet(config, scale),
+        magnet=magnet(config, scale),
     )
     trainer = train.trainer(
         world,
@@ -257,9 +270,9 @@ _MATCH_EPISODES = 512
 
 def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:
     return tally_learners.table(
-        game_schedules.rule(config),
-        step_size=game_schedules.step_size(config),
-        magnet=game_schedules.magnet(config),
+        rule(config),
+        step_size=step_size(config),
+        magnet=magnet(config),
         threshold=config.threshold,
         entropy_cost=config.entropy_cost,
         baseline_rate=0.05 if config.baseline and config.update == "sampled" else None,
@@ -272,16 +285,14 @@ def _network_learner(
 ) -> tally_learners.TallyLearner:
     assert seats.all.features is not None, "a network sees features"
     every = len(seats.sizes) if config.alternating else 1
-    one_each = [
-        game_schedules.optimizer(config, every=every, first=seat % every) for seat in range(len(seats.sizes))
-    ]
+    one_each = [optimizer(config, every=every, first=seat % every) for seat in range(len(seats.sizes))]
     return tally_learners.network(
         neural.network(
             seats.all.features.shape[1], tree.num_actions, torso=config.hidden_layers, critic=config.baseline
         ),
-        game_schedules.rule(config),
-        [game_schedules.optimizer(config)] if config.shared else one_each,
-        magnet=game_schedules.magnet(config),
+        rule(config),
+        [optimizer(config)] if config.shared else one_each,
+        magnet=magnet(config),
         common_mode=config.common_mode,
         threshold=config.threshold,
         entropy_cost=config.entropy_cost,
@@ -289,3 +300,48 @@ def _network_learner(
         average_rate=config.average_forgetting or 0.0,
         alternating=config.alternating,
     )
+
+
+def rule(config: game_config.Config) -> directions.Rule:
+    """The algorithm, with its exploration over time."""
+    exploration = config.exploration or 0.0
+    if not config.exploration_decay:
+        return directions.rule(config.learner, exploration)
+    return directions.rule(config.learner, scheduled(config, exploration, config.exploration_decay))
+
+
+def step_size(config: game_config.Config) -> Any:
+    """The step size over time."""
+    hot = scheduled(config, config.step_size or 0.0, config.step_size_decay or 0.0)
+    total, cooling = float(game_config.updates(config)), config.cooling or 0.0
+    if not cooling:
+        return hot
+    return lambda count: hot(count) * (1.0 - jnp.asarray(count, jnp.float32) / total) ** cooling
+
+
+def magnet(config: game_config.Config, scale: float = 1.0) -> shaping.Magnet | None:
+    """The magnet over time, for returns in [-scale, 0]; None where its strength is 0."""
+    if not config.magnet_strength:
+        return None
+    start, pull = float(config.decay_start or 1), scale * config.magnet_strength * (config.step_size or 0.0)
+    if config.policy == "neural" and config.optimizer == "sgd" and pull >= 2:
+        raise ValueError(
+            f"with optimizer=sgd, step_size times magnet_strength, for returns that are {scale:g} wide, must "
+            f"be below 2, or the pull overshoots, but is {pull:g}."
+        )
+    speed = min((config.magnet_speed or 0.0) / start, 1.0)
+    return shaping.Magnet(
+        scheduled(config, scale * config.magnet_strength, config.magnet_decay),
+        directions.decaying(speed, power=config.magnet_speed_decay or 0.0, start=start),
+    )
+
+
+def scheduled(config: game_config.Config, value: float, decay: float) -> Any:
+    """`value` / (1 + t / decay_start)^decay."""
+    return directions.decaying(value, power=decay, start=float(config.decay_start or 1))
+
+
+def optimizer(config: game_config.Config, *, every: int = 1, first: int = 0) -> optax.GradientTransformation:
+    """A network's optimizer; of one that moves at every n-th update only, as it counts its own steps."""
+    schedule = step_size(config)
+    return optimizers.optimizer(config.optimizer, lambda count: schedule(every * count + first))

@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import configs, game_config, records, schema, table
+from pohp_neurd.experiment import configs, game_config, schema
 from pohp_neurd.experiment import run as run_loop
+from pohp_neurd.results import records, table
 
 
 class Job(NamedTuple):

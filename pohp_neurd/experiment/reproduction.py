@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import configs, grid, records, schema, summary, sweep
+from pohp_neurd.experiment import configs, grid, schema, sweep
+from pohp_neurd.results import records, summary
 
 # As the paper lists them; 0.00008 stands there twice. Catch's best, 0.001797, is listed as 0.00180.
 PAPER_RATES = (
@@ -183,7 +184,7 @@ def _rates(folder: pathlib.Path, rows: list[dict[str, Any]], config: Config) -> 
     name = f"learning_rates{config.suffix}"
     _write(folder, name, summaries, {"learning rate": "{learning_rate}", **summary.COLUMNS})
     title = f"{config.title}: SPG over learning rates"
-    from pohp_neurd.experiment.figures import sensitivity
+    from pohp_neurd.results import sensitivity
 
     sensitivity.draw(folder / f"{name}.png", rows, x="learning_rate", title=title)
     return {"learning_rate": best["learning_rate"], "spg_best_mean": best["mean"]}
@@ -207,7 +208,7 @@ def _explorations(
     columns = {"learner": "{learner}", "exploration": "{exploration}", **summary.COLUMNS}
     _write(folder, name, summaries, columns)
     title = f"{config.title} at learning rate {shown}, {cix[0]['steps']:,} steps"
-    from pohp_neurd.experiment.figures import sensitivity
+    from pohp_neurd.results import sensitivity
 
     sensitivity.draw(folder / f"{name}.png", cix, x="exploration", reference=spg, title=title)
     return {

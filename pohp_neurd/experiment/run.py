@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import tqdm
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import records, run_folder, table
+from pohp_neurd.results import records, run_folder, table
 
 Row = dict[str, Any]
 

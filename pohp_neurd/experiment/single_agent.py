@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from pohp_neurd.experiment import configs, lanes, records, run_folder, table
+from pohp_neurd.experiment import configs
 from pohp_neurd.experiment import run as run_loop
-from pohp_neurd.experiment.figures import curves
-from pohp_neurd.online import lifetimes
+from pohp_neurd.online import lanes, lifetimes
+from pohp_neurd.results import curves, records, run_folder, table
 
 COLUMNS = (
     "updates",

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import tqdm
 
 from pohp_neurd import files
-from pohp_neurd.experiment import grid, records, schema
+from pohp_neurd.experiment import grid, schema
 from pohp_neurd.experiment import run as run_loop
+from pohp_neurd.results import records
 
 Execute = Callable[[Sequence[grid.Setting], pathlib.Path], Iterator[tuple[grid.Setting, grid.Outcome]]]
 """(settings, the folder of their runs) -> each setting with its outcome, as they finish."""

@@ -21,7 +21,9 @@ from pohp_neurd.games import catch
 
 from pohp_neurd import checkpoint, files
 from pohp_neurd.experiment import run as run_loop
-from pohp_neurd.experiment import lanes, records, run_folder, single_agent, table
+from pohp_neurd.experiment import single_agent
+from pohp_neurd.online import lanes
+from pohp_neurd.results import records, run_folder, table
 
 LEARNING_RATE = 0.001797
 """SPG's best in catch, according to the paper."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pohp_neurd.experiment.figures import style
+from pohp_neurd.results import style
 
 _PANELS = (
     ("late_misses", "balls missed in the\nlast tenth of the steps", (-0.03, 1.03)),

@@ -19,9 +19,10 @@ from absl import app, flags, logging
 from pohp_neurd.games import catch
 
 from pohp_neurd import checkpoint, neural, policy
-from pohp_neurd.experiment import records, run_folder, single_agent
+from pohp_neurd.experiment import single_agent
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import lifetimes
+from pohp_neurd.results import records, run_folder
 
 COLUMNS = (
     "learning_rate",

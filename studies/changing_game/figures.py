@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pohp_neurd.experiment.figures import style
+from pohp_neurd.results import style
 
 Row = Mapping[str, Any]
 

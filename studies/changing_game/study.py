@@ -24,7 +24,7 @@ import tqdm
 from absl import app, flags, logging
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import records, run_folder, summary, table
+from pohp_neurd.results import records, run_folder, summary, table
 
 
 @dataclasses.dataclass(frozen=True)

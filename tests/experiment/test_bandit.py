@@ -9,7 +9,8 @@ import pytest
 
 from pohp_neurd import bandit as bandits
 from pohp_neurd import checkpoint
-from pohp_neurd.experiment import bandit, configs, records, run
+from pohp_neurd.experiment import bandit, configs, run
+from pohp_neurd.results import records
 
 
 def some(names, quick):

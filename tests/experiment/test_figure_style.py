@@ -4,7 +4,7 @@ import matplotlib
 import pytest
 from matplotlib import lines
 
-from pohp_neurd.experiment.figures import style
+from pohp_neurd.results import style
 
 
 def test_a_picture_is_written_whole(tmp_path):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from matplotlib import colors
 
-from pohp_neurd.experiment import summary
-from pohp_neurd.experiment.figures import curves, sensitivity, style
+from pohp_neurd.results import curves, sensitivity, style, summary
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ import pytest
 from open_spiel.python.algorithms import evaluate_bots
 
 from pohp_neurd import checkpoint, checks, exact, openspiel
-from pohp_neurd.experiment import game_config, game_run, game_trainer, records, run
+from pohp_neurd.experiment import game_config, game_run, game_trainer, run
 from pohp_neurd.openspiel import saved
+from pohp_neurd.results import records
 
 SMALL = game_config.Config(
     game="kuhn_poker", episodes=64 * 40, batch_size=64, eval_every=64 * 8, checkpoint_every=2

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from pohp_neurd import checkpoint
-from pohp_neurd.experiment import game_config, game_run, records
+from pohp_neurd.experiment import game_config, game_run
+from pohp_neurd.results import records
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
 SMALL = game_config.Config(

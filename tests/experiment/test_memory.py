@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from pohp_neurd.experiment import run_folder
+from pohp_neurd.results import run_folder
 
 
 def test_the_sentence_says_what_was_asked_for_and_what_there_is(monkeypatch):

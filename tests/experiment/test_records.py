@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pohp_neurd import files
-from pohp_neurd.experiment import records
+from pohp_neurd.results import records
 
 
 def test_json_comes_back_in_order(tmp_path):

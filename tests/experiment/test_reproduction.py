@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pohp_neurd.experiment import grid, records, reproduction, schema, table
+from pohp_neurd.experiment import grid, reproduction, schema
+from pohp_neurd.results import records, table
 
 pytestmark = pytest.mark.thorough
 

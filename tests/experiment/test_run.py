@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pohp_neurd import checkpoint, checks
-from pohp_neurd.experiment import records, run
+from pohp_neurd.experiment import run
+from pohp_neurd.results import records
 
 COLUMNS = ("updates", "episodes", "steps", "seconds", "total")
 

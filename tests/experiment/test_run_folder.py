@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pohp_neurd import files
-from pohp_neurd.experiment import run_folder
+from pohp_neurd.results import run_folder
 
 CONFIG = {"rate": 0.1, "sizes": (1, 2), "name": None}
 

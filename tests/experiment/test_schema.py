@@ -8,7 +8,8 @@ from absl import flags as absl_flags
 from absl.testing import flagsaver
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import command_line, configs, game_config, grid, run_folder, schema
+from pohp_neurd.experiment import command_line, configs, game_config, grid, schema
+from pohp_neurd.results import run_folder
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pohp_neurd import checkpoint, checks
-from pohp_neurd.experiment import lanes, run, single_agent
-from pohp_neurd.online import lifetimes
+from pohp_neurd.experiment import run, single_agent
+from pohp_neurd.online import lanes, lifetimes
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies
 from scipy import stats
 
-from pohp_neurd.experiment import records, summary, table
+from pohp_neurd.results import records, summary, table
 
 STATISTICS = {
     "mean": np.mean,

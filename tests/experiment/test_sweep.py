@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from pohp_neurd.experiment import executor, grid, records, sweep
+from pohp_neurd.experiment import executor, grid, sweep
+from pohp_neurd.results import records
 
 TINY = ["width=4", "num_steps=60", "interval=20", "checkpoint_every=1"]
 

@@ -13,7 +13,8 @@ import time
 import permissions
 import pytest
 
-from pohp_neurd.experiment import executor, grid, records, sweep
+from pohp_neurd.experiment import executor, grid, sweep
+from pohp_neurd.results import records
 
 pytestmark = pytest.mark.thorough
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pohp_neurd.experiment import table
+from pohp_neurd.results import table
 
 ROWS = [
     {"learner": "spg", "exploration": 10, "seed": 0},

@@ -9,15 +9,8 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-from pohp_neurd.experiment import (
-    game_run,
-    game_trainer,
-    records,
-    schema,
-    single_agent,
-    table,
-)
-from pohp_neurd.experiment.figures import request
+from pohp_neurd.experiment import game_run, game_trainer, request, schema, single_agent
+from pohp_neurd.results import records, table
 
 STUDIES = pathlib.Path(__file__).resolve().parents[2] / "studies"
 CURVES = STUDIES / "single_agent"

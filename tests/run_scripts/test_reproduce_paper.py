@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pohp_neurd.experiment import records
+from pohp_neurd.results import records
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "reproduce_paper.py"
 

@@ -3,7 +3,7 @@
 import pytest
 from absl.testing import flagsaver
 
-from pohp_neurd.experiment import records
+from pohp_neurd.results import records
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ import dataclasses
 import ablate
 import pytest
 
-from pohp_neurd.experiment import single_agent, table
+from pohp_neurd.experiment import single_agent
 from pohp_neurd.online import agent as online
+from pohp_neurd.results import table
 
 SETTING = "neurd_cix,common_mode=dropped,epsilon=0.01"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import study
 
-from pohp_neurd.experiment import table
+from pohp_neurd.results import table
 
 TINY = study.Config(
     jump_every=20,

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from pohp_neurd.experiment import single_agent, table
+from pohp_neurd.experiment import single_agent
+from pohp_neurd.results import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ABLATE, NETWORKS = "catch_collapse/ablate.py", "catch_collapse/networks.py"

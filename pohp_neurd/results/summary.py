@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pohp_neurd.experiment import table
+from pohp_neurd.results import table
 
 
 def smaller_is_better(column: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pohp_neurd import files
-from pohp_neurd.experiment import records
+from pohp_neurd.results import records
 
 _MEMORY_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")
 

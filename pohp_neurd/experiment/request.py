@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pohp_neurd import checks
-from pohp_neurd.experiment import table
 from pohp_neurd.experiment.schema import field
+from pohp_neurd.results import table
 
 _DRAWN, _HOW, _MUST = "What is drawn", "How", "none, it must be given"
 BANDS = ("interquartile", "bootstrap")
@@ -105,7 +105,7 @@ class Config:
 
 def draw(config: Config) -> None:
     """Draws what `config` asks for."""
-    from pohp_neurd.experiment.figures import curves, sensitivity  # matplotlib takes a second
+    from pohp_neurd.results import curves, sensitivity  # matplotlib takes a second
 
     rows: list[table.Row] = [row for text in config.inputs for row in read(text)]
     for text in config.where:

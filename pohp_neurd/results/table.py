@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pohp_neurd.experiment import records
+from pohp_neurd.results import records
 
 Row = Mapping[str, Any]
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib import lines, ticker
 
-from pohp_neurd.experiment import records, summary, table
-from pohp_neurd.experiment.figures import style
+from pohp_neurd.results import records, style, summary, table
 
 _PANELS = {"nash_conv": "current policy", "nash_conv_average": "average policy"}
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pohp_neurd.experiment import records, summary, table
-from pohp_neurd.experiment.figures import style
+from pohp_neurd.results import records, style, summary, table
 
 _LABELS = {
     "total_reward": "accumulated reward",

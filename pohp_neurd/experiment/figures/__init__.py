@@ -1,1 +1,0 @@
-"""Figures, from rows that others have written. The only room that imports matplotlib; `request` does not."""

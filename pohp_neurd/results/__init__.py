@@ -1,0 +1,1 @@
+"""What runs leave behind: folders, rows, statistics and figures. Figures alone load matplotlib."""
