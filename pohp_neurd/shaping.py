@@ -111,7 +111,7 @@ def magnet_pull(logits: types.Logits, magnet_logits: types.Logits, legal: types.
 def entropy_pull(logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:
     """Direction towards the uniform policy: the gradient of the entropy, in mirror descent's terms.
 
-    >>> entropy_pull(jnp.log(jnp.array([0.25, 1.0])), jnp.ones(2, bool)).round(4).tolist()
+    >>> [round(float(x), 4) for x in entropy_pull(jnp.log(jnp.array([0.25, 1.0])), jnp.ones(2, bool))]
     [0.6931, -0.6931]
     """
     probabilities = policy.probabilities(logits, legal)
