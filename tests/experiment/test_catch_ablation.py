@@ -21,7 +21,7 @@ def test_a_setting_says_what_it_changes():
 def test_the_settings_change_at_most_one_option_each():
     for setting in catch_ablation_config.SETTINGS:
         options = catch_ablation_config.Config().experiment(setting).options()
-        default = online.Options(learner=options.learner)
+        default = online.Options(learner=options.learner, common_mode="paper")
         changed = [name for name, value in vars(options).items() if value != getattr(default, name)]
         assert len(changed) == setting.count(",") <= 1
 
