@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracles
 import pytest
-from pohp_neurd.games import two_state_mdp
+import two_state_mdp
 
 from pohp_neurd import directions, learners, neural, optimizers, policy, tabular
 

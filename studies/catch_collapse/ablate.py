@@ -68,7 +68,7 @@ COLUMNS = ("setting", "seed", "steps", "total_reward", "late_misses", *_LOOKS)
 def experiment(setting: str, *, seeds: int, width: int) -> single_agent.Config:
     """The run of a setting, with exploration 1; a ValueError where the string names none."""
     learner, *changes = setting.split(",")
-    options = {}
+    options: dict[str, Any] = {"common_mode": "paper"}
     for change in changes:
         name, found, value = change.partition("=")
         if not found or name not in _OPTIONS:

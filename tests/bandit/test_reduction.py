@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pohp_neurd
-from pohp_neurd import estimators, learners, tabular
+from pohp_neurd import directions, estimators, learners, tabular
 from pohp_neurd.bandit import BanditLearner, reduction
 from pohp_neurd.bandit import learners as bandit_learners
 
@@ -70,7 +70,7 @@ def test_names_and_functions_are_the_same_estimators(name):
     function = getattr(estimators, f"{name}_weight")
     chances = jnp.array([0.3, 0.7])
     one = reduction(fixed_policy(chances), name, 0.5)
-    other = reduction(fixed_policy(chances), function, learners.constant(0.5))
+    other = reduction(fixed_policy(chances), function, directions.constant(0.5))
     estimates = [player.estimate(player.init(2), 1, -1.0) for player in (one, other)]
     np.testing.assert_array_equal(*estimates)
     correction = {"importance": 0.7, "ix": 1.2, "cix": 1.0}[name]
@@ -78,7 +78,7 @@ def test_names_and_functions_are_the_same_estimators(name):
 
 
 def test_the_schedule_counts_rounds_from_one():
-    player = reduction(fixed_policy(jnp.array([0.5, 0.5])), "ix", learners.theorem1_exploration(0.5, 2))
+    player = reduction(fixed_policy(jnp.array([0.5, 0.5])), "ix", directions.theorem1_exploration(0.5, 2))
     state = player.init(2)
     for t in range(1, 6):
         estimate = player.estimate(state, 0, -1.0)[0]
@@ -94,7 +94,7 @@ def test_the_schedule_counts_rounds_from_one():
 def test_one_state_tabular_neurd_cix_is_hedge_with_cix_step_by_step(exploration):
     """Morrill et al. (2022), Section 4: the part common to all logits does not move the policy."""
     num_arms, step_size, rounds = 4, 0.17, 300
-    schedule = learners.theorem1_exploration(0.9, num_arms) if exploration == "theorem1" else exploration
+    schedule = directions.theorem1_exploration(0.9, num_arms) if exploration == "theorem1" else exploration
     random = np.random.default_rng(0)
     with jax.enable_x64(True):
         hedge = reduction(bandit_learners.hedge(step_size), "cix", schedule)

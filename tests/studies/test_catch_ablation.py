@@ -14,7 +14,7 @@ SETTING = "neurd_cix,common_mode=dropped,epsilon=0.01"
 
 def test_a_setting_says_what_it_changes():
     config = ablate.experiment(SETTING, seeds=3, width=256)
-    default = online.Options(learner="neurd_cix")
+    default = online.Options(learner="neurd_cix", common_mode="paper")
     assert config.options() == dataclasses.replace(default, common_mode="dropped", epsilon=0.01)
     assert config.learning_rates == (0.001797,)
     assert (config.seeds, config.num_steps, config.explorations) == (3, 300_000, (1.0,))
@@ -23,7 +23,7 @@ def test_a_setting_says_what_it_changes():
 def test_the_settings_change_at_most_one_option_each():
     for setting in ablate.SETTINGS:
         options = ablate.experiment(setting, seeds=1, width=256).options()
-        default = online.Options(learner=options.learner)
+        default = online.Options(learner=options.learner, common_mode="paper")
         changed = [name for name, value in vars(options).items() if value != getattr(default, name)]
         assert len(changed) == setting.count(",") <= 1
 
