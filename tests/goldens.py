@@ -52,7 +52,8 @@ for name, memory in (("kuhn_poker", None), ("leduc_poker", None), ("kuhn_poker",
     "HOST": """
 import gymnasium
 from bsuite.environments import catch
-from pohp_neurd import checkpoint, host, online
+from pohp_neurd import checkpoint, online
+from pohp_neurd.online import host
 options = online.Options("neurd_cix", common_mode="dropped", window=4)
 balance = gymnasium.make("CartPole-v1", sutton_barto_reward=True)
 ball = host.DmEnv(catch.Catch(seed=3), reward=lambda reward: min(reward, 0.0), continuing=True)
@@ -73,12 +74,10 @@ FLAGS = {
     "SINGLE": "train_single_agent --output_dir=run --checkpoint_every=1 --cores=1 --width=16 --num_steps=400 "
     "--interval=100",
     "CART_POLE": "--environment=cart_pole --common_mode=dropped --seeds=2",
-    "ABLATE": "ablate_catch --output_dir=run --setting=spg --setting=neurd_cix,common_mode=dropped --seeds=1 "
-    "--width=16 --cores=1",
     "LOOP": "agent_loop --episodes=200 --batch_size=20 --reports=2 --checkpoint_dir=run",
     "SWEEP": "sweep --output_dir=run --cores=1 --script",
     "GAMES": "@game=kuhn_poker @episodes=1024 @batch_size=128 @exploration=0,0.1",
-    "CATCH": "@environment=catch @num_steps=200 @interval=100 @width=16 @learning_rate=0.001 @seed=0:2",
+    "CATCH": "@environment=catch @common_mode=paper @num_steps=200 @interval=100 @width=16 @learning_rate=0.001 @seed=0:2",
     "BANDIT": "@problem=adaptive,switching,shifting_rock_paper_scissors,kuhn_learning @horizon=100 @runs=10",
 }
 GOLDENS = """
@@ -112,19 +111,16 @@ live: $GAME=kuhn_poker $LIVE; evaluate --checkpoint=run --episodes=200 --respons
 live_separate: $GAME=leduc_poker $LIVE --noshared --learner=spg --nobaseline
 live_simultaneous: $GAME=$GOOFSPIEL $LIVE --magnet_speed=0 --common_mode=paper
 live_resumed: $GAME=kuhn_poker $LIVE; FORGET; $GAME=kuhn_poker $LIVE --resume
-catch: $SINGLE --seeds=2; study_catch --run=run
+catch: $SINGLE --seeds=2 --common_mode=paper
 catch_options: $SINGLE --seeds=1 --updated=all --probability=update --bootstrapped=last --common_mode=dropped
-catch_spg: $SINGLE --learner=spg --baseline=none --learning_rate=0.001,0.01 --seeds=1
+catch_spg: $SINGLE --learner=spg --common_mode=paper --baseline=none --learning_rate=0.001,0.01 --seeds=1
 catch_neurd: $SINGLE --learner=neurd --common_mode=dropped --epsilon=0.01 --horizon=20 --seeds=2
-catch_swaps: $SINGLE --swap_every=100 --exploration=0.1,1 --exploration_decay=0.5 --seeds=1
-catch_resumed: $SINGLE --seeds=2; FORGET; $SINGLE --seeds=2 --resume
+catch_swaps: $SINGLE --common_mode=paper --swap_every=100 --exploration=0.1,1 --exploration_decay=0.5 --seeds=1
+catch_resumed: $SINGLE --seeds=2 --common_mode=paper; FORGET; $SINGLE --seeds=2 --common_mode=paper --resume
 cart_pole: $SINGLE $CART_POLE
-cart_pole_spg: $SINGLE --environment=cart_pole --learner=spg --horizon=50 --seeds=1
+cart_pole_spg: $SINGLE --environment=cart_pole --learner=spg --common_mode=paper --horizon=50 --seeds=1
 cart_pole_resumed: $SINGLE $CART_POLE; FORGET; $SINGLE $CART_POLE --resume
-ablate_catch: $ABLATE --until=1000; $ABLATE --until=2000
 bandit: bandit --output_dir=run --horizon=200 --seeds=20 --learner=hedge_fixed
-matrix_game: train_matrix_game --output_dir=run --episodes=2560
-study: study_changing_game --output_dir=run --jump_every=20 --cycles=1 --seeds=2 --tuning_seeds=1
 reproduce_paper: reproduce_paper --output_dir=run --scale=smoke --environment=catch --cores=1
 agent_loop: $LOOP; $LOOP
 agent_loop_neurd: $LOOP --learner=neurd
@@ -132,7 +128,6 @@ agent_loop_table: $LOOP --network=table --learner=spg --game=leduc_poker
 sweep_train_game: $SWEEP=train_game $GAMES @seed=0:1; $SWEEP=train_game $GAMES @seed=0:2
 sweep_train_single_agent: $SWEEP=train_single_agent $CATCH @exploration=0,1;
     $SWEEP=train_single_agent $CATCH @learner=spg; summarise --input=run/results.csv --against=learner=spg
-sweep_matrix_game: $SWEEP=train_matrix_game @episodes=1280 @learner=spg,neurd,neurd_cix @seed=0:2
 sweep_bandit: $SWEEP=bandit $BANDIT @learner=regret_matching_plus @seed=0:2
 solver: SOLVER
 host: HOST

@@ -100,7 +100,11 @@ class SingleAgent:
         topic="How the paper is read",
     )
     baseline: str = field("critic", "What is subtracted from returns: critic or none.")
-    common_mode: str = field(defaults.COMMON_MODE, "dropped: directions centred over the actions; or paper.")
+    common_mode: str = field(
+        defaults.COMMON_MODE,
+        "dropped: directions centred over the actions; or paper.",
+        id_default="paper",
+    )
     probability: str = field("acting", "Whether the estimate's π(A) is that of acting or of the update.")
     bootstrapped: str = field(
         "every", "Whether the factor 0.9 is on every value in a target or on the last one."

@@ -59,6 +59,8 @@ class Flag(NamedTuple):
     """Whether a setting of a sweep has one item of the tuple."""
     id_name: str = ""
     """The name in the id of a setting, where an older one must last."""
+    id_default: Any = _ABSENT
+    """The default when ids were first recorded, which they leave out; absent where it is still the default."""
 
 
 def field(
@@ -230,5 +232,8 @@ def of_setting(config_class: Any, script: str, given: Mapping[str, Any]) -> tupl
 def identity(config_class: Any, script: str, given: Mapping[str, Any]) -> str:
     """The id of a setting: the same for the same script and flags, in whatever order they were given."""
     named = {swept(config_class, script, name).id_name or name: value for name, value in given.items()}
+    for flag in flags(config_class):
+        if flag.id_default is not _ABSENT and named.setdefault(flag.swept, flag.default) == flag.id_default:
+            del named[flag.swept]
     content = json.dumps([script, dict(sorted(named.items()))])
     return hashlib.sha256(content.encode()).hexdigest()[:12]

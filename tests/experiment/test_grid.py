@@ -6,6 +6,9 @@ import pathlib
 import pytest
 
 from pohp_neurd.experiment import grid
+from pohp_neurd.results import records
+
+STUDIES = pathlib.Path(__file__).resolve().parents[2] / "studies"
 
 
 def ids(*texts, script="train_single_agent"):
@@ -22,7 +25,8 @@ def test_every_value_meets_every_other():
 
 def test_an_id_is_the_same_for_ever():
     """Written down: a change of it would run finished settings again."""
-    assert ids("exploration=0.1", "seed=1") == ["dc117b29da1d"]
+    assert ids("exploration=0.1", "seed=1", "common_mode=paper") == ["dc117b29da1d"]
+    assert ids("exploration=0.1", "seed=1") == ids("exploration=0.1", "seed=1", "common_mode=dropped")
 
 
 def test_an_id_does_not_depend_on_spelling_or_order():
@@ -153,3 +157,17 @@ def test_whole_numbers_may_be_written_with_a_power_of_ten(tmp_path):
     (setting,) = grid.settings(grid.read(path))
     assert setting.flags == {"episodes": 20_000_000}
     assert type(setting.flags["episodes"]) is int
+
+
+@pytest.mark.parametrize(
+    ("grid_file", "table"),
+    [
+        ("swapping_catch/grid.json", "swapping_catch/results.csv"),
+        ("paper/catch_dropped/grid.json", "paper/catch_dropped/results.csv"),
+        ("self_play/exploration.json", "self_play/exploration_results.csv"),
+    ],
+)
+def test_recorded_settings_keep_their_ids(grid_file, table):
+    """A default that changes, as that of common_mode did, does not make finished settings run again."""
+    recorded = {row["id"] for row in records.read_csv(STUDIES / table)}
+    assert recorded == {setting.id for setting in grid.settings(grid.read(STUDIES / grid_file))}
