@@ -77,7 +77,8 @@ FLAGS = {
     "LOOP": "agent_loop --episodes=200 --batch_size=20 --reports=2 --checkpoint_dir=run",
     "SWEEP": "sweep --output_dir=run --cores=1 --script",
     "GAMES": "@game=kuhn_poker @episodes=1024 @batch_size=128 @exploration=0,0.1",
-    "CATCH": "@environment=catch @common_mode=paper @num_steps=200 @interval=100 @width=16 @learning_rate=0.001 @seed=0:2",
+    "CATCH": "@environment=catch @common_mode=paper @num_steps=200 @interval=100 @width=16 "
+    "@learning_rate=0.001 @seed=0:2",
     "BANDIT": "@problem=adaptive,switching,shifting_rock_paper_scissors,kuhn_learning @horizon=100 @runs=10",
 }
 GOLDENS = """
@@ -115,7 +116,8 @@ catch: $SINGLE --seeds=2 --common_mode=paper
 catch_options: $SINGLE --seeds=1 --updated=all --probability=update --bootstrapped=last --common_mode=dropped
 catch_spg: $SINGLE --learner=spg --common_mode=paper --baseline=none --learning_rate=0.001,0.01 --seeds=1
 catch_neurd: $SINGLE --learner=neurd --common_mode=dropped --epsilon=0.01 --horizon=20 --seeds=2
-catch_swaps: $SINGLE --common_mode=paper --swap_every=100 --exploration=0.1,1 --exploration_decay=0.5 --seeds=1
+catch_swaps: $SINGLE --common_mode=paper --swap_every=100 --exploration=0.1,1 --exploration_decay=0.5
+    --seeds=1
 catch_resumed: $SINGLE --seeds=2 --common_mode=paper; FORGET; $SINGLE --seeds=2 --common_mode=paper --resume
 cart_pole: $SINGLE $CART_POLE
 cart_pole_spg: $SINGLE --environment=cart_pole --learner=spg --common_mode=paper --horizon=50 --seeds=1
