@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import averaging, directions, exact, openspiel, policy, self_play, tally_learners
+from pohp_neurd import directions, exact, openspiel, policy, self_play, tally_learners
 from pohp_neurd.finite import rollout
 from pohp_neurd.finite import tree as trees
 
@@ -55,7 +55,7 @@ def test_expected_tallies_make_exact_directions(name, weights):
 def loop_for(rule, *, step_size=2.0, num_episodes=64, average=None, **options):
     learner = tally_learners.table(rule, step_size=step_size)
     return self_play.loop(
-        learner, num_episodes=num_episodes, average=average or averaging.Weights(1.0), **options
+        learner, num_episodes=num_episodes, average=average or self_play.Weights(1.0), **options
     )
 
 
@@ -105,9 +105,9 @@ def test_cutting_a_run_into_calls_changes_nothing(count_compilations):
 @pytest.mark.parametrize(
     ("weights", "share"),
     [
-        (averaging.Weights(), lambda t, count: 1.0),
-        (averaging.Weights(power=1.0), lambda t, count: t + 1.0),
-        (averaging.Weights(forgetting=0.25), lambda t, count: 0.75 ** (count - 1 - t)),
+        (self_play.Weights(), lambda t, count: 1.0),
+        (self_play.Weights(power=1.0), lambda t, count: t + 1.0),
+        (self_play.Weights(forgetting=0.25), lambda t, count: 0.75 ** (count - 1 - t)),
     ],
 )
 def test_the_average_policy_weighs_with_own_reach_and_time(weights, share):
@@ -227,7 +227,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="update must be one of"):
         self_play.loop(learner, num_episodes=1, update="guessed")
     with pytest.raises(ValueError, match="average power"):
-        averaging.Weights(power=-1.0)
+        self_play.Weights(power=-1.0)
 
 
 def test_the_policies_are_the_softmax_of_the_outputs():
