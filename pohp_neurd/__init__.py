@@ -11,7 +11,6 @@ __version__ = "0.2.0"
 
 __all__ = [
     "agent_state",
-    "averaging",
     "bandit",
     "checkpoint",
     "directions",

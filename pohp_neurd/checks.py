@@ -2,7 +2,8 @@
 
 Values are checked where they are known; inside `jax.jit` they are not, and shapes still are. So each
 check is free in compiled code, and every public entry can afford it. JAX is not loaded for it, which takes
-seconds: a wrong flag is told of before that.
+seconds: a wrong flag is told of before that. So what an option may be, and is by default, stands here too
+where more than one module has it.
 """
 
 import decimal
@@ -10,6 +11,17 @@ import sys
 from typing import Any
 
 import numpy as np
+
+LEARNERS = ("spg", "neurd", "neurd_cix")
+
+OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
+
+COMMON_MODES = ("paper", "dropped")
+"""Of the part of a direction that is common to all actions: kept, as in the paper, or dropped."""
+
+COMMON_MODE = "dropped"
+"""In a table both give one policy. In a network what is kept leaks through shared weights, and the findings
+turn on it."""
 
 
 class Diverged(FloatingPointError):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from pohp_neurd import checks, defaults, estimators, types
+from pohp_neurd import checks, estimators, types
 
 
 class Decision(NamedTuple):
@@ -33,6 +33,21 @@ class Decision(NamedTuple):
     """The decision's share in the update: 0 for padding, 1 / B for a mean over B."""
     target: types.Scalar = 0.0
     """What the critic should have said; used by models with a critic only."""
+
+
+class Tally(NamedTuple):
+    """What a batch of episodes under one policy has to say of each agent state and action.
+
+    Every direction is linear in the return, and an action's probability at a state is the same throughout
+    the batch, so a learner that updates once from the batch loses nothing by these sums.
+    """
+
+    returns: Float[Array, "S A"]
+    """The sum of the returns that followed the action."""
+    visits: Float[Array, "S A"]
+    """How often it was taken."""
+    episodes: Float[Array, ""]
+    """How many episodes the sums are over."""
 
 
 Direction = Callable[[Float[Array, "A"], Decision, types.Scalar], Float[Array, "A"]]
@@ -173,7 +188,7 @@ def summed_direction(
 
 def rule(name: str, exploration: float | types.Schedule) -> Rule:
     """The rule that flags call `spg`, `neurd` or `neurd_cix`; only the last looks at `exploration`."""
-    checks.one_of("learner", name, defaults.LEARNERS)
+    checks.one_of("learner", name, checks.LEARNERS)
     if name == "neurd_cix":
         return neurd_cix(exploration)
     return spg() if name == "spg" else neurd()

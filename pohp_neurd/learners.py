@@ -14,7 +14,7 @@ import optax
 from jax import Array
 from jaxtyping import Float, Int
 
-from pohp_neurd import checks, defaults, estimators, policy, shaping, types
+from pohp_neurd import checks, estimators, policy, shaping, types
 from pohp_neurd.directions import Decision as Decision
 from pohp_neurd.directions import Rule as Rule
 from pohp_neurd.directions import read
@@ -102,7 +102,7 @@ def learner(
     rule: Rule,
     optimizer: optax.GradientTransformation,
     *,
-    common_mode: str = defaults.COMMON_MODE,
+    common_mode: str = checks.COMMON_MODE,
     threshold: float | None = None,
     magnet: shaping.Magnet | None = None,
     entropy_cost: float = 0.0,

@@ -13,12 +13,12 @@ import optax
 from jax import Array
 from jaxtyping import Float, Int
 
-from pohp_neurd import checks, defaults, types
+from pohp_neurd import checks, types
 
 
 def optimizer(name: str, step_size: float | types.Schedule) -> optax.GradientTransformation:
     """The optimizer that flags call `adam`, `adam_without_momentum` or `sgd`."""
-    checks.one_of("optimizer", name, defaults.OPTIMIZERS)
+    checks.one_of("optimizer", name, checks.OPTIMIZERS)
     return _BY_NAME[name](step_size)
 
 

@@ -2,7 +2,13 @@
 
 Pipeline: agent state -> logits -> **probabilities -> action** (Morrill et al. 2022, Section 3).
 All that is compiled comes through here. Where OpenSpiel asks for one action at a time, a copy in numpy acts
-without a call of JAX: `openspiel.agent.acting`, held to this one by a test.
+without a call of JAX: `openspiel.agent.acting.softmax` is the one host copy of the masked softmax, and is
+held to it by a test.
+
+Draws are in fixed point, so that what is rare comes as rarely as it should. Near 1 the numbers of float32 are
+2⁻²⁴ apart, uniform ones and cumulative probabilities alike: an action of probability 10⁻⁹ would come 60 times
+too often or never, and an estimate that divides by the probability would be wrong by as much. Here both have
+48 bits, in two whole numbers of 24.
 """
 
 import functools
@@ -10,10 +16,14 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import draws, types
+from pohp_neurd import types
+
+BITS = 24
+ONE = 1 << BITS
 
 
 class Output(NamedTuple):
@@ -89,7 +99,7 @@ def sample(probabilities: types.Probabilities, *, key: types.Key) -> Int[Array, 
 
     By the inverse of the cumulative distribution: one uniform number whatever the number of actions.
     """
-    return draws.choose(probabilities, draws.uniform(key))
+    return choose(probabilities, uniform(key))
 
 
 def entropy(logits: types.Logits, legal: types.Mask) -> Float[Array, ""]:
@@ -106,3 +116,63 @@ def centred(values: Float[Array, "A"], legal: types.Mask) -> Float[Array, "A"]:
     count = jnp.maximum(jnp.sum(legal, axis=-1, keepdims=True), 1).astype(values.dtype)
     kept = jnp.where(legal, values, 0.0)
     return jnp.where(legal, kept - jnp.sum(kept, axis=-1, keepdims=True) / count, 0.0)
+
+
+class Fixed(NamedTuple):
+    """The numbers (high + low / 2²⁴) / 2²⁴."""
+
+    high: Int[Array, "..."]
+    low: Int[Array, "..."]
+    """From 0 to 2²⁴ − 1."""
+
+
+def uniform(key: types.Key, shape: tuple[int, ...] = ()) -> Fixed:
+    """Uniform numbers in [0, 1)."""
+    return Fixed(*digits(key, (2, *shape)))
+
+
+def digits(key: types.Key, shape: tuple[int, ...]) -> Int[Array, "..."]:
+    """Uniform whole numbers below 2²⁴: one half of a Fixed."""
+    return (jax.random.bits(key, shape, jnp.uint32) >> jnp.uint32(32 - BITS)).astype(jnp.int32)
+
+
+def fixed(values: Float[types.ArrayLike, "..."]) -> Fixed:
+    """Numbers from 0 to 1, rounded down to multiples of 2⁻⁴⁸, which many floats are already."""
+    scaled = values * ONE
+    xp = np if isinstance(values, np.ndarray) else jnp
+    high = xp.floor(scaled)
+    low = xp.floor((scaled - high) * ONE)
+    return Fixed(jnp.asarray(high, jnp.int32), jnp.asarray(low, jnp.int32))
+
+
+def thresholds(probabilities: Float[types.ArrayLike, "..."], axis: int = -1) -> Fixed:
+    """Cumulative probabilities along `axis`: the first one above a uniform number tells what is drawn.
+
+    Each interval is as long as its probability, rounded down to a multiple of 2⁻⁴⁸; one of probability 0 is
+    empty. What rounding leaves open up to 1 goes to the likeliest outcome, never to a rare one.
+    """
+    probabilities = jnp.asarray(probabilities)
+    axis %= probabilities.ndim
+    summed: Fixed = jax.lax.associative_scan(_add, fixed(probabilities), axis=axis)
+    total = jax.tree.map(lambda part: jax.lax.slice_in_dim(part, -1, None, axis=axis), summed)
+    filled = _add(summed, Fixed(ONE - total.high, -total.low))
+    likeliest = jnp.argmax(probabilities, axis=axis, keepdims=True).astype(jnp.int32)
+    after = jax.lax.broadcasted_iota(jnp.int32, probabilities.shape, axis) >= likeliest
+    return jax.tree.map(lambda new, old: jnp.where(after, new, old), filled, summed)
+
+
+def choose(probabilities: Float[types.ArrayLike, "... A"], uniform: Fixed) -> Int[Array, "..."]:
+    """The outcome that each uniform number picks; never one of probability zero."""
+    number = jax.tree.map(lambda half: half[..., None], uniform)
+    return jnp.sum(reached(thresholds(probabilities), number), axis=-1).astype(jnp.int32)
+
+
+def reached(thresholds: Fixed, uniform: Fixed) -> Bool[Array, "..."]:
+    """Whether a uniform number has reached a threshold."""
+    equal = thresholds.high == uniform.high
+    return (thresholds.high < uniform.high) | (equal & (thresholds.low <= uniform.low))
+
+
+def _add(one: Fixed, other: Fixed) -> Fixed:
+    low = one.low + other.low
+    return Fixed(one.high + other.high + (low >> BITS), low & (ONE - 1))

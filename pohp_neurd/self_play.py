@@ -4,6 +4,7 @@ Pipeline: a training loop; it feeds parameters back. Updates are `sampled`, from
 paper's Monte Carlo update), or `expected`, from exact values.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,8 +15,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import averaging, checks, learners, policy, tally_learners, trajectory, types
-from pohp_neurd.finite import evaluation, graph, rollout, sequence_form, sweeps
+from pohp_neurd import checks, directions, learners, policy, tally_learners, types
+from pohp_neurd.finite import evaluation, graph, rollout, sequence_form
 from pohp_neurd.finite import tree as trees
 
 NEVER = -1
@@ -29,7 +30,7 @@ class Arena(NamedTuple):
     form: sequence_form.SequenceForm | None = None
     """Of a tree with perfect recall; only such have average policies."""
     arrivals: sequence_form.Arrivals | None = None
-    field: sweeps.Field | None = None
+    field: graph.Field | None = None
     """Of a graph."""
 
 
@@ -46,6 +47,37 @@ class State(NamedTuple):
     """The number of the first update after which the learner's state was not finite; NEVER if none."""
     info: learners.Info
     """Of the last update."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Weights:
+    """How much update t = 1, 2, … counts in an average policy: t^power / (1 − forgetting)^t.
+
+    The average is what self-play brings to an equilibrium, where the current policy may go in circles. It is
+    exact, in sequence form: each state's policy is weighted with the probability that its own agent would
+    come to it (Hoda et al. 2010; Zinkevich et al. 2007). Uniform at power 0, linear at power 1; geometric with
+    `forgetting`, by which all that was before fades at every update.
+    """
+
+    power: float = 0.0
+    forgetting: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.non_negative("average power", self.power)
+        checks.in_unit_interval("average forgetting", self.forgetting)
+
+    def add(self, total: Float[Array, "..."], value: Float[Array, "..."], updates: Int[Array, ""]) -> Array:
+        """The running sum after `value`, of the update that follows `updates` others."""
+        weight = (updates.astype(total.dtype) + 1) ** self.power
+        return (1 - self.forgetting) * total + weight * value.astype(total.dtype)
+
+
+def averaged(total: Float[Array, "S A"], legal: Bool[Array, "S A"]) -> Float[Array, "S A"]:
+    """The average policy; uniform at states that were never reached."""
+    mass = jnp.sum(total, axis=1, keepdims=True)
+    allowed = legal.astype(total.dtype)
+    uniform = allowed / jnp.maximum(jnp.sum(allowed, axis=1, keepdims=True), 1.0)
+    return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1.0), uniform)
 
 
 class Loop(NamedTuple):
@@ -70,7 +102,7 @@ def loop(
     update: str = "sampled",
     weights: str = "counterfactual",
     alternating: bool = False,
-    average: averaging.Weights | None = None,
+    average: Weights | None = None,
 ) -> Loop:
     """Self-play of n agents.
 
@@ -108,12 +140,12 @@ def loop(
 
     def seen(
         arena: Arena, table: Float[Array, "S A"], key: types.Key
-    ) -> tuple[trajectory.Tally, evaluation.Profile | None]:
+    ) -> tuple[directions.Tally, evaluation.Profile | None]:
         """What there is to learn from, and the plans of a tree if they had to be made for it."""
         if update == "sampled":
             return rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key)), None
         if arena.field is not None:
-            return sweeps.expected_tally(arena.field, table, arena.seats.all.legal), None
+            return graph.expected_tally(arena.field, table, arena.seats.all.legal), None
         return expected_tally(arena, table, weights)
 
     def one(arena: Arena, state: State, key: types.Key, last: Bool[Array, ""]) -> State:
@@ -156,7 +188,7 @@ def loop(
 
     def average_policy(arena: Arena, state: State) -> Float[Array, "S A"]:
         assert arena.form is not None, "there is no average without one"
-        return averaging.average(evaluation.table(arena.form, state.total), arena.seats.all.legal)
+        return averaged(evaluation.table(arena.form, state.total), arena.seats.all.legal)
 
     return Loop(init, advance, jax.jit(policies), jax.jit(average_policy))
 
@@ -181,7 +213,7 @@ def arena_of(
     """The arena of a compiled game; its real numbers are of `dtype`. Networks need `features`."""
     seats, board = seats_of(tree, features), rollout.board(tree)
     if isinstance(tree, graph.Graph):
-        return Arena(seats, board, field=sweeps.field(tree, dtype))
+        return Arena(seats, board, field=graph.field(tree, dtype))
 
     def on_device(leaf: Any) -> Array:
         array = np.asarray(leaf)
@@ -195,7 +227,7 @@ def arena_of(
 
 def expected_tally(
     arena: Arena, table: Float[Array, "S A"], weights: str
-) -> tuple[trajectory.Tally, evaluation.Profile]:
+) -> tuple[directions.Tally, evaluation.Profile]:
     """What one episode has to say on average, with the exact value of every state as the baseline.
 
     `visits` are w(s) π(a), and `returns` w(s) π(a) (q(a) − v), with w the state's realization or
@@ -214,5 +246,5 @@ def expected_tally(
     share = table
     if weights == "realization":
         share = evaluation.table(form, [plan[1:] for plan in acting.plans])
-    tally = trajectory.Tally(share * advantages, share * reach, jnp.ones((), table.dtype))
+    tally = directions.Tally(share * advantages, share * reach, jnp.ones((), table.dtype))
     return tally, acting

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from pohp_neurd import checks, defaults, directions, policy, types
+from pohp_neurd import checks, directions, policy, types
 
 
 class Row(NamedTuple):
@@ -55,7 +55,7 @@ class Magnet:
 
 def shape(
     *,
-    common_mode: str = defaults.COMMON_MODE,
+    common_mode: str = checks.COMMON_MODE,
     magnet: Magnet | None = None,
     entropy_cost: float = 0.0,
     threshold: float | None = None,
@@ -73,7 +73,7 @@ def shape(
     Returns:
       The composed shape.
     """
-    checks.one_of("common_mode", common_mode, defaults.COMMON_MODES)
+    checks.one_of("common_mode", common_mode, checks.COMMON_MODES)
     checks.non_negative("entropy_cost", entropy_cost)
     parts: list[Shape] = []
     if entropy_cost:

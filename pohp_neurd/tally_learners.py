@@ -17,18 +17,7 @@ import optax
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import (
-    averaging,
-    checks,
-    defaults,
-    directions,
-    learners,
-    policy,
-    shaping,
-    tabular,
-    trajectory,
-    types,
-)
+from pohp_neurd import checks, directions, learners, policy, shaping, tabular, types
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["legal", "features"], meta_fields=[])
@@ -94,7 +83,7 @@ class TallyLearner(NamedTuple):
     """(seats, *, key) -> a fresh state."""
     outputs: Callable[[Seats, Any], policy.Output]
     """(seats, state) -> logits [S, A] and values [S] of all agent states."""
-    update: Callable[[Seats, Any, trajectory.Tally, Int[Array, ""]], tuple[Any, learners.Info]]
+    update: Callable[[Seats, Any, directions.Tally, Int[Array, ""]], tuple[Any, learners.Info]]
     """(seats, state, tally, number) -> the state after that update, the first of which is number 0."""
 
 
@@ -152,7 +141,7 @@ def table(
         return policy.Output(state.table.logits, state.table.values)
 
     def update(
-        seats: Seats, state: TableState, tally: trajectory.Tally, updates: Int[Array, ""]
+        seats: Seats, state: TableState, tally: directions.Tally, updates: Int[Array, ""]
     ) -> tuple[TableState, learners.Info]:
         logits, values = state.table.logits, jnp.asarray(state.table.values)
         visits = jnp.sum(tally.visits, axis=1)
@@ -179,13 +168,32 @@ def table(
     return TallyLearner(init, outputs, update)
 
 
+class Smoothed(NamedTuple):
+    """A network's average policy, a network too: its parameters, averaged over the last part of training."""
+
+    parameters: types.Parameters
+    updates: Int[Array, ""]
+
+
+def smooth(state: Smoothed, parameters: types.Parameters, rate: float) -> Smoothed:
+    """The average after one more update: exponential with `rate`, and a plain mean until 1 / rate updates."""
+    count = state.updates + 1
+    step = jnp.maximum(rate, 1.0 / count.astype(jnp.float32))
+    return Smoothed(moved(state.parameters, parameters, step), count)
+
+
+def moved(old: types.Parameters, new: types.Parameters, share: types.Scalar) -> types.Parameters:
+    """`old`, after that share of its way to `new`; in the precision of `old`."""
+    return jax.tree.map(lambda a, b: a + jnp.asarray(share, a.dtype) * (b - a), old, new)
+
+
 class NetworkState(NamedTuple):
     """What a neural learner remembers; a tuple of one for shared, of P for separate parameters."""
 
     parameters: tuple[types.Parameters, ...]
     optimizers: tuple[optax.OptState, ...]
     magnets: tuple[types.Parameters, ...]
-    averages: tuple[averaging.Smoothed, ...]
+    averages: tuple[Smoothed, ...]
 
 
 def network(
@@ -194,7 +202,7 @@ def network(
     optimizers: Sequence[optax.GradientTransformation],
     *,
     magnet: shaping.Magnet | None = None,
-    common_mode: str = defaults.COMMON_MODE,
+    common_mode: str = checks.COMMON_MODE,
     threshold: float | None = None,
     entropy_cost: float = 0.0,
     baseline: bool = True,
@@ -239,7 +247,7 @@ def network(
         fresh = tuple(model.init(key=k) for k in jax.random.split(key, len(optimizers)))
         parameters = jax.tree.map(lambda leaf: leaf.astype(dtype), fresh)
         copies = tuple(jax.tree.map(jnp.array, parameters) for _ in range(2))
-        smoothed = tuple(averaging.Smoothed(p, jnp.zeros((), jnp.int32)) for p in copies[1])
+        smoothed = tuple(Smoothed(p, jnp.zeros((), jnp.int32)) for p in copies[1])
         fresh_states = tuple(o.init(p) for o, p in zip(optimizers, parameters, strict=True))
         return NetworkState(parameters, fresh_states, copies[0], smoothed)
 
@@ -254,7 +262,7 @@ def network(
         return outputs_of(seats, state.parameters)
 
     def update(
-        seats: Seats, state: NetworkState, tally: trajectory.Tally, updates: Int[Array, ""]
+        seats: Seats, state: NetworkState, tally: directions.Tally, updates: Int[Array, ""]
     ) -> tuple[NetworkState, learners.Info]:
         found, pull_back = jax.vjp(functools.partial(outputs_of, seats), state.parameters)
         reference = None if magnet is None else outputs_of(seats, state.magnets).logits
@@ -277,8 +285,8 @@ def network(
                 )
             parameters = optax.apply_updates(parameters, steps)
             if magnet is not None:
-                reference = averaging.moved(reference, parameters, directions.read(magnet.speed, updates))
-            smoothed = averaging.smooth(smoothed, parameters, average_rate)
+                reference = moved(reference, parameters, directions.read(magnet.speed, updates))
+            smoothed = smooth(smoothed, parameters, average_rate)
             new = (parameters, optimizer_state, reference, smoothed)
             if alternating and len(optimizers) > 1:
                 turn = updates % len(optimizers) == group
@@ -301,7 +309,7 @@ def _follow(
     logits: Float[Array, "S A"],
     reference: Float[Array, "S A"] | None,
     values: Float[Array, "S"] | None,
-    tally: trajectory.Tally,
+    tally: directions.Tally,
     updates: Int[Array, ""],
 ) -> tuple[Float[Array, "S A"], learners.Info]:
     """What a tally says of all agent states.

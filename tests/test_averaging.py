@@ -3,14 +3,14 @@
 import jax.numpy as jnp
 import numpy as np
 
-from pohp_neurd import averaging
+from pohp_neurd import self_play, tally_learners
 
 
 def smoothed(values, rate):
-    state = averaging.Smoothed({"w": jnp.zeros(2)}, jnp.zeros((), jnp.int32))
+    state = tally_learners.Smoothed({"w": jnp.zeros(2)}, jnp.zeros((), jnp.int32))
     found = []
     for value in values:
-        state = averaging.smooth(state, {"w": jnp.full(2, value, jnp.float32)}, rate)
+        state = tally_learners.smooth(state, {"w": jnp.full(2, value, jnp.float32)}, rate)
         found.append(np.asarray(state.parameters["w"])[0])
     assert int(state.updates) == len(values)
     return np.array(found)
@@ -33,11 +33,11 @@ def test_parameters_are_an_exponential_mean_later():
 
 
 def test_a_share_of_the_way():
-    moved = averaging.moved({"w": jnp.array([1.0, 2.0])}, {"w": jnp.array([5.0, 0.0])}, 0.25)
+    moved = tally_learners.moved({"w": jnp.array([1.0, 2.0])}, {"w": jnp.array([5.0, 0.0])}, 0.25)
     np.testing.assert_allclose(moved["w"], [2.0, 1.5])
 
 
 def test_unreached_states_average_to_uniform():
     total = jnp.array([[0.0, 0.0, 0.0], [1.0, 3.0, 0.0]])
     legal = jnp.array([[True, False, True], [True, True, False]])
-    np.testing.assert_allclose(averaging.average(total, legal), [[0.5, 0, 0.5], [0.25, 0.75, 0]])
+    np.testing.assert_allclose(self_play.averaged(total, legal), [[0.5, 0, 0.5], [0.25, 0.75, 0]])

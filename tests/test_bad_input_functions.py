@@ -8,7 +8,6 @@ from pohp_neurd.games import cart_pole, catch, matrix_game
 
 from pohp_neurd import (
     agent_state,
-    averaging,
     bandit,
     checkpoint,
     checks,
@@ -20,6 +19,7 @@ from pohp_neurd import (
     openspiel,
     optimizers,
     returns,
+    self_play,
     shaping,
     tabular,
 )
@@ -97,7 +97,7 @@ FUNCTIONS = {
     "directions.neurd_cix": lambda: directions.neurd_cix(1.5),
     "optimizers.sgd": lambda: optimizers.sgd(-1.0),
     "shaping.Magnet": lambda: shaping.Magnet(-1.0),
-    "averaging.Weights": lambda: averaging.Weights(forgetting=2.0),
+    "self_play.Weights": lambda: self_play.Weights(forgetting=2.0),
     "neural.network": lambda: neural.network(3, 2, torso=(0,)),
     "tabular.table": lambda: tabular.table(0, 2),
     "agent_state.window": lambda: agent_state.window(catch.Catch(), 0),

@@ -7,24 +7,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import draws, policy
+from pohp_neurd import policy
 from pohp_neurd.bandit import simulation
 from pohp_neurd.openspiel import uniforms
 
 RARE = (1e-6, 1e-7, 1e-9, 1e-12)
 
-thresholds = jax.jit(draws.thresholds)
+thresholds = jax.jit(policy.thresholds)
 
 
 def whole(fixed):
     """Fixed numbers as whole multiples of 2⁻⁴⁸, exactly."""
-    return np.asarray(fixed.high).astype(np.int64) * draws.ONE + np.asarray(fixed.low)
+    return np.asarray(fixed.high).astype(np.int64) * policy.ONE + np.asarray(fixed.low)
 
 
 def widths(probabilities):
     """How often each outcome is drawn, exactly: in a float64, which holds 48 bits."""
     ends = whole(thresholds(probabilities))
-    return np.diff(ends, prepend=0) / float(draws.ONE**2)
+    return np.diff(ends, prepend=0) / float(policy.ONE**2)
 
 
 def with_rare(rare, place):
@@ -64,7 +64,7 @@ def drawn_by(chances, uniform):
     """What each sampler takes at given uniform numbers: one outcome by `sample`, and one arm by `choose`."""
 
     def sampled(number):
-        with mock.patch.object(draws, "uniform", return_value=number):
+        with mock.patch.object(policy, "uniform", return_value=number):
             return policy.sample(chances, key=jax.random.key(0))
 
     columns = jnp.broadcast_to(chances[:, None], (len(chances), len(uniform.high)))
@@ -78,11 +78,11 @@ def test_samplers_take_the_outcome_exactly_inside_its_interval(rare, place):
     chances = jnp.asarray(with_rare(rare, place), jnp.float32)
     ends = whole(thresholds(chances)).tolist()
     start = ends[place - 1] if place else 0
-    numbers = np.clip([start, ends[place] - 1, start - 1, ends[place]], 0, draws.ONE**2 - 1)
+    numbers = np.clip([start, ends[place] - 1, start - 1, ends[place]], 0, policy.ONE**2 - 1)
     inside = (numbers >= start) & (numbers < ends[place])
     assert inside[:2].all()
-    high, low = np.divmod(numbers, draws.ONE)
-    for drawn in drawn_by(chances, draws.Fixed(jnp.asarray(high, jnp.int32), jnp.asarray(low, jnp.int32))):
+    high, low = np.divmod(numbers, policy.ONE)
+    for drawn in drawn_by(chances, policy.Fixed(jnp.asarray(high, jnp.int32), jnp.asarray(low, jnp.int32))):
         np.testing.assert_array_equal(drawn == place, inside)
         assert np.all(chances[drawn] > 0)
 
@@ -90,7 +90,7 @@ def test_samplers_take_the_outcome_exactly_inside_its_interval(rare, place):
 def test_uniform_numbers_are_uniform_and_their_halves_independent():
     """100,000 numbers: 5 standard errors of the mean of each half, and of their correlation."""
     count = 100_000
-    halves = np.stack(draws.uniform(jax.random.key(0), (count,))) / draws.ONE
+    halves = np.stack(policy.uniform(jax.random.key(0), (count,))) / policy.ONE
     assert halves.min() >= 0
     assert halves.max() < 1
     assert np.all(np.abs(halves.mean(axis=1) - 0.5) < 5 * np.sqrt(1 / 12 / count))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd import averaging, directions, exact, openspiel, policy, self_play, tally_learners
+from pohp_neurd import directions, exact, openspiel, policy, self_play, tally_learners
 
 
 def run(tree, iterations, step_size):
@@ -15,7 +15,7 @@ def run(tree, iterations, step_size):
         arena = self_play.arena_of(tree, jnp.float64)
         rule, options = directions.neurd(), {"baseline_rate": None, "dtype": jnp.float64}
         learner = tally_learners.table(rule, step_size=step_size, **options)
-        loop = self_play.loop(learner, num_episodes=1, update="expected", average=averaging.Weights())
+        loop = self_play.loop(learner, num_episodes=1, update="expected", average=self_play.Weights())
         state = loop.init(arena, key=jax.random.key(0))
         state = loop.advance(arena, state, np.int32(iterations), jax.random.key(1))
         return np.asarray(loop.policies(arena, state)), np.asarray(loop.average(arena, state))

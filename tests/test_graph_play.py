@@ -10,7 +10,7 @@ from open_spiel.python.algorithms import expected_game_score
 from scipy import stats
 
 from pohp_neurd import exact, openspiel
-from pohp_neurd.finite import graph, rollout, sweeps
+from pohp_neurd.finite import graph, rollout
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies
 
@@ -57,8 +57,8 @@ def test_expected_tallies_are_those_of_all_histories(name, memory):
     np.add.at(values, row_of, found.realization[:, None] * found.action_value)
     state_value = np.sum(table * values, axis=1, keepdims=True)
     with jax.enable_x64(True):
-        field = sweeps.field(world, jnp.float64)
-        tally = jax.jit(sweeps.expected_tally)(field, jnp.asarray(table), jnp.asarray(world.legal))
+        field = graph.field(world, jnp.float64)
+        tally = jax.jit(graph.expected_tally)(field, jnp.asarray(table), jnp.asarray(world.legal))
     np.testing.assert_allclose(tally.visits, visits, atol=1e-12)
     np.testing.assert_allclose(
         tally.returns, np.where(world.legal, table * (values - state_value), 0.0), atol=1e-12
@@ -83,7 +83,7 @@ def test_a_last_level_that_pays_nothing():
         legal=np.ones((2, 2), bool),
         features=np.zeros((2, 1), np.float32),
     )
-    tally = sweeps.expected_tally(sweeps.field(world), jnp.full((2, 2), 0.5), jnp.ones((2, 2), bool))
+    tally = graph.expected_tally(graph.field(world), jnp.full((2, 2), 0.5), jnp.ones((2, 2), bool))
     np.testing.assert_allclose(tally.returns, [[0.0, 0.0], [0.25, -0.25]], atol=1e-6)
     np.testing.assert_allclose(tally.visits, [[0.25, 0.25], [0.5, 0.5]], atol=1e-6)
 
@@ -98,8 +98,8 @@ def test_sampled_tallies_agree_with_expected_ones(name):
     episodes = play(board, jnp.asarray(table, jnp.float32), num_episodes=count, key=jax.random.key(0))
     tally = jax.jit(rollout.tally)(board, episodes)
     with jax.enable_x64(True):
-        exactly = jax.jit(sweeps.expected_tally)(
-            sweeps.field(world, jnp.float64), jnp.asarray(table), jnp.asarray(world.legal)
+        exactly = jax.jit(graph.expected_tally)(
+            graph.field(world, jnp.float64), jnp.asarray(table), jnp.asarray(world.legal)
         )
     expected = np.asarray(exactly.visits)
     # No agent state comes twice in these games, so that visits are binomial.
@@ -189,8 +189,8 @@ def test_quantities_on_a_graph_are_what_one_episode_says_on_average(game):
     table = random_table(world, 8)
     found = exact.quantities(world, table)
     with jax.enable_x64(True):
-        field = sweeps.field(world, jnp.float64)
-        tally = sweeps.expected_tally(field, jnp.asarray(table), jnp.asarray(world.legal))
+        field = graph.field(world, jnp.float64)
+        tally = graph.expected_tally(field, jnp.asarray(table), jnp.asarray(world.legal))
     np.testing.assert_allclose(found.realization[:, None] * table, tally.visits, atol=1e-12)
     direction = exact.expected_direction(world, table, "spg")
     np.testing.assert_allclose(direction, tally.returns, atol=1e-12)

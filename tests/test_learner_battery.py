@@ -13,7 +13,6 @@ import pytest
 from decisions import batch
 
 from pohp_neurd import (
-    averaging,
     directions,
     estimators,
     learners,
@@ -88,7 +87,7 @@ def steps(name, kind, dtype):
         learner,
         num_episodes=8,
         update="expected" if expected else "sampled",
-        average=averaging.Weights(1.0),
+        average=self_play.Weights(1.0),
     )
 
     def update(arena, state, key):

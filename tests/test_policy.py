@@ -8,7 +8,7 @@ import numpy as np
 import oracles
 import pytest
 
-from pohp_neurd import draws, policy
+from pohp_neurd import policy
 
 LOGITS = np.array([0.3, -1.2, 2.0, 0.7, -0.1])
 LEGAL = np.array([True, False, True, True, False])
@@ -116,11 +116,11 @@ def test_sample_frequencies():
 @pytest.mark.parametrize(
     "probabilities", [[0.0, 0.5, 0.5, 0.0], [1.0, 0, 0, 0], [0, 0, 0, 1.0], [0.3, 0, 0.7, 0]]
 )
-@pytest.mark.parametrize("digits", [0, draws.ONE - 1])
+@pytest.mark.parametrize("digits", [0, policy.ONE - 1])
 def test_sample_never_takes_an_impossible_action(monkeypatch, probabilities, digits):
     # The ends of the unit interval, where rounding could step outside the possible actions.
-    end = draws.Fixed(jnp.int32(digits), jnp.int32(digits))
-    monkeypatch.setattr(draws, "uniform", lambda key: end)
+    end = policy.Fixed(jnp.int32(digits), jnp.int32(digits))
+    monkeypatch.setattr(policy, "uniform", lambda key: end)
     action = policy.sample(jnp.asarray(probabilities, jnp.float32), key=jax.random.key(0))
     assert probabilities[int(action)] > 0
 

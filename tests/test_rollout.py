@@ -8,8 +8,8 @@ import numpy as np
 import pohp_neurd.games  # noqa: F401  registers catch with OpenSpiel
 import pytest
 
-from pohp_neurd import draws, exact, openspiel
-from pohp_neurd.finite import rollout, tree, tree_builder
+from pohp_neurd import exact, openspiel, policy
+from pohp_neurd.finite import rollout, tree
 
 
 @functools.cache
@@ -19,17 +19,17 @@ def uneven():
 
     def describe(node):
         if node == "r":
-            return tree_builder.Node(tree.CHANCE, [0.0], actions=(0, 1, 2), probabilities=(0.1, 0.2, 0.7))
+            return tree.Node(tree.CHANCE, [0.0], actions=(0, 1, 2), probabilities=(0.1, 0.2, 0.7))
         if node == "r0":
-            return tree_builder.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=(0.25, 0.75))
+            return tree.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=(0.25, 0.75))
         if node in ("r00", "r01", "r1", "r2"):
-            return tree_builder.Node(0, [0.0], information_state=node, actions=(0, 2))
+            return tree.Node(0, [0.0], information_state=node, actions=(0, 2))
         if (len(node) == 3 and node[-1] == "0") or (len(node) == 4 and node[-1] == "0"):
-            return tree_builder.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=(0.05, 0.95))
-        return tree_builder.Node(tree.TERMINAL, [float(len(node))])
+            return tree.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=(0.05, 0.95))
+        return tree.Node(tree.TERMINAL, [float(len(node))])
 
     del ends
-    return tree_builder.grow(
+    return tree.grow(
         "r", describe, lambda node, action: node + str(action), num_agents=1, num_actions=3, name="uneven"
     )
 
@@ -131,12 +131,12 @@ def one_choice(chances):
     def describe(node):
         if node == "":
             actions = tuple(range(len(chances)))
-            return tree_builder.Node(0, [0.0], information_state="x", actions=actions)
+            return tree.Node(0, [0.0], information_state="x", actions=actions)
         if node == "0":
-            return tree_builder.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=rare)
-        return tree_builder.Node(tree.TERMINAL, [0.0])
+            return tree.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=rare)
+        return tree.Node(tree.TERMINAL, [0.0])
 
-    return tree_builder.grow(
+    return tree.grow(
         "", describe, lambda node, action: node + str(action), num_agents=1, num_actions=len(chances)
     )
 
@@ -146,12 +146,12 @@ def one_choice(chances):
 def test_a_rare_action_is_played_as_rarely_as_it_should(monkeypatch, place, rare):
     """200,000 episodes whose first 24 bits are those of a threshold; the rest decides, within 5 sigma."""
     chances = np.insert(np.array([0.3, 0.7 - rare]), place, rare).astype(np.float32)
-    ends = jax.jit(draws.thresholds)(jnp.asarray(chances)[None])
+    ends = jax.jit(policy.thresholds)(jnp.asarray(chances)[None])
     edge = int(ends.high[0, place - 1]) if place else 0
     start = int(ends.low[0, place - 1]) if place else 0
-    end = int(ends.low[0, place]) if int(ends.high[0, place]) == edge else draws.ONE
+    end = int(ends.low[0, place]) if int(ends.high[0, place]) == edge else policy.ONE
     board = rollout.board(one_choice(chances))
-    digits, number = draws.digits, 200_000
+    digits, number = policy.digits, 200_000
 
     def at_the_edge(key, shape):
         # The first halves have an axis of draws; one episode in ten is far from any edge.
@@ -159,13 +159,13 @@ def test_a_rare_action_is_played_as_rarely_as_it_should(monkeypatch, place, rare
             return digits(key, shape)
         return jnp.broadcast_to(jnp.where(jnp.arange(number) % 10 == 0, 2**20, edge), shape)
 
-    monkeypatch.setattr(draws, "digits", at_the_edge)
+    monkeypatch.setattr(policy, "digits", at_the_edge)
     play = jax.jit(lambda table, key: rollout.play(board, table, number, key=key).place[0])
     found = np.asarray(play(jnp.asarray(chances)[None], jax.random.key(0)))
     far = np.arange(number) % 10 == 0
     assert np.all(found[far] == (1 if place == 0 else 0))
-    share = (end - start) / draws.ONE
-    assert share == pytest.approx(min(rare * draws.ONE, 1 - start / draws.ONE), rel=1e-5)
+    share = (end - start) / policy.ONE
+    assert share == pytest.approx(min(rare * policy.ONE, 1 - start / policy.ONE), rel=1e-5)
     error = np.sqrt(share * (1 - share) / (~far).sum())
     assert abs(np.mean(found[~far] == place) - share) <= 5 * error
 
@@ -173,8 +173,8 @@ def test_a_rare_action_is_played_as_rarely_as_it_should(monkeypatch, place, rare
 def test_a_rare_outcome_of_chance_is_drawn_as_rarely_as_it_should():
     """Walker's two columns of one half each: what is kept of the rare one's is twice its probability."""
     board = rollout.board(one_choice(np.ones(2) / 2))
-    kept = np.asarray(board.alias_threshold.high) + np.asarray(board.alias_threshold.low) / draws.ONE
-    kept = kept / draws.ONE
+    kept = np.asarray(board.alias_threshold.high) + np.asarray(board.alias_threshold.low) / policy.ONE
+    kept = kept / policy.ONE
     rare = np.flatnonzero(kept < 1)
     assert len(rare) == 1
     assert kept[rare[0]] == pytest.approx(2e-9, abs=2.0**-48)
@@ -185,19 +185,17 @@ def test_second_halves_of_two_decisions_are_independent(monkeypatch):
 
     def describe(node):
         if len(node) < 2:
-            return tree_builder.Node(0, [0.0], information_state=node, actions=(0, 1))
-        return tree_builder.Node(tree.TERMINAL, [0.0])
+            return tree.Node(0, [0.0], information_state=node, actions=(0, 1))
+        return tree.Node(tree.TERMINAL, [0.0])
 
-    grown = tree_builder.grow(
-        "", describe, lambda node, action: node + str(action), num_agents=1, num_actions=2
-    )
-    board, digits, number = rollout.board(grown), draws.digits, 20_000
+    grown = tree.grow("", describe, lambda node, action: node + str(action), num_agents=1, num_actions=2)
+    board, digits, number = rollout.board(grown), policy.digits, 20_000
     edge = 2**22
 
     def at_the_edge(key, shape):
         return digits(key, shape) if len(shape) == 1 else jnp.full(shape, edge)
 
-    monkeypatch.setattr(draws, "digits", at_the_edge)
+    monkeypatch.setattr(policy, "digits", at_the_edge)
     table = jnp.tile(jnp.array([[0.25 + 2**-25, 0.75 - 2**-25]], jnp.float32), (3, 1))
     place = np.asarray(
         jax.jit(lambda key: rollout.play(board, table, number, key=key).place)(jax.random.key(0))

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import averaging, directions, exact, openspiel, policy, self_play, tally_learners
-from pohp_neurd.finite import rollout, tree_builder
+from pohp_neurd import directions, exact, openspiel, policy, self_play, tally_learners
+from pohp_neurd.finite import rollout
 from pohp_neurd.finite import tree as trees
 
 SHIFTED = "kuhn_poker(players=3)"
@@ -55,7 +55,7 @@ def test_expected_tallies_make_exact_directions(name, weights):
 def loop_for(rule, *, step_size=2.0, num_episodes=64, average=None, **options):
     learner = tally_learners.table(rule, step_size=step_size)
     return self_play.loop(
-        learner, num_episodes=num_episodes, average=average or averaging.Weights(1.0), **options
+        learner, num_episodes=num_episodes, average=average or self_play.Weights(1.0), **options
     )
 
 
@@ -105,9 +105,9 @@ def test_cutting_a_run_into_calls_changes_nothing(count_compilations):
 @pytest.mark.parametrize(
     ("weights", "share"),
     [
-        (averaging.Weights(), lambda t, count: 1.0),
-        (averaging.Weights(power=1.0), lambda t, count: t + 1.0),
-        (averaging.Weights(forgetting=0.25), lambda t, count: 0.75 ** (count - 1 - t)),
+        (self_play.Weights(), lambda t, count: 1.0),
+        (self_play.Weights(power=1.0), lambda t, count: t + 1.0),
+        (self_play.Weights(forgetting=0.25), lambda t, count: 0.75 ** (count - 1 - t)),
     ],
 )
 def test_the_average_policy_weighs_with_own_reach_and_time(weights, share):
@@ -189,10 +189,10 @@ def test_an_agent_that_often_has_no_turn_learns():
 
     def describe(node):
         if node in ends:
-            return tree_builder.Node(trees.TERMINAL, ends[node])
-        return tree_builder.Node(len(node), (0.0, 0.0), information_state=node, actions=(0, 1))
+            return trees.Node(trees.TERMINAL, ends[node])
+        return trees.Node(len(node), (0.0, 0.0), information_state=node, actions=(0, 1))
 
-    tree = tree_builder.grow(
+    tree = trees.grow(
         "",
         describe,
         lambda node, action: node + ("sg" if not node else "st")[action],
@@ -227,7 +227,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="update must be one of"):
         self_play.loop(learner, num_episodes=1, update="guessed")
     with pytest.raises(ValueError, match="average power"):
-        averaging.Weights(power=-1.0)
+        self_play.Weights(power=-1.0)
 
 
 def test_the_policies_are_the_softmax_of_the_outputs():

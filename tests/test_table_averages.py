@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pohp_neurd import directions, shaping, tally_learners, trajectory
+from pohp_neurd import directions, shaping, tally_learners
 
 EPISODES, VISITS = 10.0, np.array([[2.0, 1.0], [4.0, 4.0], [0.0, 0.0]])
 RETURNS = np.array([[-3.0, -1.0], [-2.0, 0.0], [0.0, 0.0]])
@@ -22,7 +22,7 @@ def test_a_step_is_a_mean_over_what_it_says(average_over, magnet):
         baseline_rate=None,
         average_over=average_over,
     )
-    tally = trajectory.Tally(jnp.asarray(RETURNS), jnp.asarray(VISITS), jnp.asarray(EPISODES))
+    tally = directions.Tally(jnp.asarray(RETURNS), jnp.asarray(VISITS), jnp.asarray(EPISODES))
     after = learner.update(seats, learner.init(seats), tally, jnp.asarray(0))[0].table.logits
     visits = VISITS.sum(axis=1, keepdims=True)
     divisor = EPISODES if average_over == "episodes" else np.maximum(visits, 1)

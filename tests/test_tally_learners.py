@@ -20,7 +20,6 @@ from pohp_neurd import (
     shaping,
     tabular,
     tally_learners,
-    trajectory,
 )
 from pohp_neurd.finite import rollout
 
@@ -73,7 +72,7 @@ def tally_of(visits, shape):
     returns, counts = np.zeros(shape), np.zeros(shape)
     np.add.at(returns, (state, action), return_.astype(np.float64))
     np.add.at(counts, (state, action), 1.0)
-    return trajectory.Tally(jnp.asarray(returns), jnp.asarray(counts), jnp.asarray(200.0))
+    return directions.Tally(jnp.asarray(returns), jnp.asarray(counts), jnp.asarray(200.0))
 
 
 def decisions_of(tree, visits, table, values, agent_states):

@@ -2,17 +2,14 @@
 
 | module | what it holds |
 |---|---|
-| `learners` | Hedge, regret matching, regret matching+: full-monitoring learners, and their regret bounds |
-| `reduction` | a learner, an estimator and a schedule make a bandit learner |
+| `learners` | Hedge, regret matching (+) and their regret bounds; the reduction to a bandit learner |
 | `problems` | what the arms are worth, round by round; a finite POHP's pure policies as arms |
 | `simulation` | thousands of runs at once, inside jit |
 | `regret` | realised regret, the proof's decomposition, Theorem 1's slack and bound |
 """
 
 from pohp_neurd.bandit import learners, problems, regret, simulation
-
-# The function takes the name of its module, as `bandit.reduction(learner, estimator, schedule)` should.
-from pohp_neurd.bandit.reduction import BanditLearner, reduction
+from pohp_neurd.bandit.learners import BanditLearner, reduction
 from pohp_neurd.bandit.regret import best_xi, theorem1_slack, theorem1_slack_closed_form
 from pohp_neurd.bandit.simulation import simulate
 

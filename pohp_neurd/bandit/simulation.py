@@ -20,15 +20,15 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, UInt32
 
-from pohp_neurd import checks, draws, types
+from pohp_neurd import checks, policy, types
 from pohp_neurd.bandit import learners, problems
-from pohp_neurd.bandit.reduction import BanditLearner
+from pohp_neurd.bandit.learners import BanditLearner
 
 
 class Numbers(NamedTuple):
     """The uniform numbers of one round."""
 
-    action: draws.Fixed
+    action: policy.Fixed
     """To choose an arm by, [1, B]: fine enough for a rare one."""
     problem: Float[Array, "U B"]
     """In [0, 1), multiples of 2^-23 in float32 and of 2^-32 in float64."""
@@ -189,8 +189,8 @@ def uniforms(key: types.Key, round_: types.Action, count: int, num_runs: int) ->
     bits = _bits(key, round_, 1 + count, num_runs)
     # Rounds stay below 2^31, so that this counter is no other's.
     finer = _bits(key, jnp.asarray(round_).astype(jnp.uint32) | jnp.uint32(1 << 31), 1, num_runs)
-    halves = (half >> jnp.uint32(32 - draws.BITS) for half in (bits[:1], finer))
-    return Numbers(draws.Fixed(*(half.astype(jnp.int32) for half in halves)), _real(bits[1:]))
+    halves = (half >> jnp.uint32(32 - policy.BITS) for half in (bits[:1], finer))
+    return Numbers(policy.Fixed(*(half.astype(jnp.int32) for half in halves)), _real(bits[1:]))
 
 
 def _real(bits: UInt32[Array, "U B"]) -> Float[Array, "U B"]:
@@ -230,9 +230,9 @@ def threefry(
     return x, y
 
 
-def choose(probabilities: Float[Array, "A *B"], uniform: draws.Fixed) -> Int[Array, "1 *B"]:
+def choose(probabilities: Float[Array, "A *B"], uniform: policy.Fixed) -> Int[Array, "1 *B"]:
     """The arm that a uniform number [1, *B] picks, by the inverse of the cumulative distribution."""
-    passed = draws.reached(draws.thresholds(probabilities, axis=0), uniform)
+    passed = policy.reached(policy.thresholds(probabilities, axis=0), uniform)
     return jnp.sum(passed, axis=0, keepdims=True).astype(jnp.int32)
 
 

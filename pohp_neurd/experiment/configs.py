@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pohp_neurd import checks, defaults
+from pohp_neurd import checks
 from pohp_neurd.experiment.schema import check, field
 from pohp_neurd.online import options as agent_options
 from pohp_neurd.results import run_folder
@@ -59,7 +59,7 @@ class SingleAgent:
     """The paper's online agent in catch or cart pole: every rate with every exploration and every seed."""
 
     environment: str = field("catch", "catch or cart_pole.", topic="What is trained", choices=ENVIRONMENTS)
-    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=defaults.LEARNERS)
+    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=checks.LEARNERS)
     explorations: tuple[float, ...] = field(
         (1.0,),
         "η of NeuRD-CIX in [0, 1]; several with commas. SPG and NeuRD have none.",
@@ -101,7 +101,7 @@ class SingleAgent:
     )
     baseline: str = field("critic", "What is subtracted from returns: critic or none.")
     common_mode: str = field(
-        defaults.COMMON_MODE,
+        checks.COMMON_MODE,
         "dropped: directions centred over the actions; or paper.",
         id_default="paper",
     )
@@ -249,7 +249,7 @@ class AgentLoop:
     game: str = field(
         "kuhn_poker", "An OpenSpiel game, small enough for exact NashConv.", topic="What is trained"
     )
-    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=defaults.LEARNERS)
+    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=checks.LEARNERS)
     exploration: float = field(
         0.1, "η of NeuRD-CIX, in [0, 1].", check=checks.in_unit_interval, only_for={"learner": "neurd_cix"}
     )

@@ -6,7 +6,7 @@ Nothing here loads JAX: a wrong flag is told of at once. `game_trainer` has its 
 import dataclasses
 from typing import Any
 
-from pohp_neurd import checks, defaults
+from pohp_neurd import checks
 from pohp_neurd.experiment.schema import check, field
 
 POLICIES = ("tabular", "neural")
@@ -64,7 +64,7 @@ class Config:
         "leduc_poker", "An OpenSpiel game, with parameters as OpenSpiel writes them.", topic="What is trained"
     )
     policy: str = field("tabular", "tabular or neural.", choices=POLICIES)
-    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=defaults.LEARNERS)
+    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=checks.LEARNERS)
     update: str = field(
         "sampled", "sampled (from episodes) or expected (from exact values, on small games).", choices=UPDATES
     )
@@ -169,14 +169,14 @@ class Config:
     optimizer: str = field(
         "adam_without_momentum",
         "adam, adam_without_momentum (the paper's) or sgd.",
-        choices=defaults.OPTIMIZERS,
+        choices=checks.OPTIMIZERS,
         only_for=_NEURAL,
     )
     shared: bool = field(True, "One network for all seats; --noshared for one each.", only_for=_NEURAL)
     common_mode: str = field(
-        defaults.COMMON_MODE,
+        checks.COMMON_MODE,
         "dropped: directions centred over the actions; or paper.",
-        choices=defaults.COMMON_MODES,
+        choices=checks.COMMON_MODES,
         only_for=_NEURAL,
     )
 

@@ -12,7 +12,6 @@ import numpy as np
 import optax
 
 from pohp_neurd import (
-    averaging,
     checks,
     directions,
     exact,
@@ -129,11 +128,11 @@ def _parts(config: game_config.Config) -> _Parts:
     neural_policy = config.policy == "neural"
     seen = features.of_tree(tree) if neural_policy else None
     arena = self_play.arena_of(tree, features=seen)
-    weights = averaging.Weights(config.average_power or 0.0, config.average_forgetting or 0.0)
+    weights = self_play.Weights(config.average_power or 0.0, config.average_forgetting or 0.0)
     loop = self_play.loop(
         _network_learner(config, tree, arena.seats) if neural_policy else _table_learner(config),
         num_episodes=config.batch_size or 1,
-        scale=max(tree.spec.return_bound or 0.0, 1e-6),
+        scale=max(tree.return_bound, 1e-6),
         update=config.update,
         weights=config.weights,
         alternating=config.alternating,

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import draws, trajectory, types
+from pohp_neurd import directions, policy, types
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 
@@ -53,7 +53,7 @@ class Board:
     """After arrival at a history, its replies `reply[first : first + count]` are drawn from: itself alone
     where an agent is to act or the game is over, all ways through chance where it is chance's turn."""
     reply: Int[Array, "R"]
-    alias_threshold: draws.Fixed | None
+    alias_threshold: policy.Fixed | None
     """Walker's tables; None where all chance is uniform."""
     alias: Int[Array, "R"] | None
     chance_after: tuple[bool, ...]
@@ -103,7 +103,7 @@ def play(board: Board, probabilities: Float[Array, "S A"], num_episodes: int, *,
     thresholds = _thresholds(board, probabilities)
     key, finer_key, chance_key = jax.random.split(key, 3)
     draws_each = 1 + len(board.chance_after) + sum(board.chance_after)
-    digits = iter(draws.digits(key, (draws_each, num_episodes)))
+    digits = iter(policy.digits(key, (draws_each, num_episodes)))
     row = _reply(board, jnp.zeros(num_episodes, jnp.int32), next(digits), key=chance_key)
     rows, places = [], []
     for step, chance in enumerate(board.chance_after):
@@ -142,7 +142,7 @@ def visits(board: Board, episodes: Episodes) -> Visits:
     return Visits(state, agent, action, return_, state < num_states)
 
 
-def tally(board: Board, episodes: Episodes) -> trajectory.Tally:
+def tally(board: Board, episodes: Episodes) -> directions.Tally:
     """The sums over `episodes`."""
     found = visits(board, episodes)
     num_states, num_actions = board.place_of.shape
@@ -151,14 +151,14 @@ def tally(board: Board, episodes: Episodes) -> trajectory.Tally:
     # One row more than there are states: it takes in what comes after an episode's end.
     sums = jnp.zeros(((num_states + 1) * num_actions, 2), found.return_.dtype).at[place].add(both)
     sums = sums[:-num_actions].reshape(num_states, num_actions, 2)
-    return trajectory.Tally(sums[..., 0], sums[..., 1], jnp.asarray(episodes.end.size, sums.dtype))
+    return directions.Tally(sums[..., 0], sums[..., 1], jnp.asarray(episodes.end.size, sums.dtype))
 
 
 def _whole(values: np.ndarray) -> Int[Array, "..."]:
     return jnp.asarray(values, jnp.int32)
 
 
-def _thresholds(board: Board, probabilities: Float[Array, "S A"]) -> draws.Fixed:
+def _thresholds(board: Board, probabilities: Float[Array, "S A"]) -> policy.Fixed:
     """Thresholds [S1, M] over legal places, padded for a binary search with some that nothing reaches.
 
     At the state after the end only the first place is left.
@@ -166,13 +166,13 @@ def _thresholds(board: Board, probabilities: Float[Array, "S A"]) -> draws.Fixed
     width = board.action_of.shape[1]
     in_places = jnp.take_along_axis(probabilities, board.action_of[:-1], axis=1)
     legal = jnp.arange(width)[None] < jnp.sum(board.place_of < width, axis=1)[:, None]
-    found = draws.thresholds(jnp.where(legal, in_places, 0.0))
+    found = policy.thresholds(jnp.where(legal, in_places, 0.0))
     more = ((0, 1), (0, 2 ** (width - 1).bit_length() - width))
-    return draws.Fixed(*(jnp.pad(part, more, constant_values=draws.ONE) for part in found))
+    return policy.Fixed(*(jnp.pad(part, more, constant_values=policy.ONE) for part in found))
 
 
 def _search(
-    thresholds: draws.Fixed, state: Int[Array, "B"], high: Int[Array, "B"], *, key: types.Key
+    thresholds: policy.Fixed, state: Int[Array, "B"], high: Int[Array, "B"], *, key: types.Key
 ) -> Int[Array, "B"]:
     """The place of the first threshold above a uniform number, whose first half is `high`.
 
@@ -197,8 +197,8 @@ def _search(
         return first[at] <= high
 
     def exact() -> Int[Array, "B"]:
-        number = draws.Fixed(high, draws.digits(key, high.shape))
-        return search(lambda at: draws.reached(draws.Fixed(first[at], second[at]), number))
+        number = policy.Fixed(high, policy.digits(key, high.shape))
+        return search(lambda at: policy.reached(policy.Fixed(first[at], second[at]), number))
 
     place = search(quick)
     return jax.lax.cond(jnp.any(jnp.stack(equal)), exact, lambda: place)
@@ -210,13 +210,13 @@ def _reply(board: Board, row: Int[Array, "B"], digits: Int[Array, "B"], *, key: 
     Among k replies each column is drawn as often as the next, to k · 2⁻²⁴ of that.
     """
     count = board.reply_count[row]
-    scaled = digits.astype(jnp.float32) * np.float32(1 / draws.ONE) * count.astype(jnp.float32)
+    scaled = digits.astype(jnp.float32) * np.float32(1 / policy.ONE) * count.astype(jnp.float32)
     # A product can round up to the count itself.
     place = board.reply_first[row] + jnp.minimum(scaled.astype(jnp.int32), count - 1)
     if board.alias_threshold is None or board.alias is None:
         return board.reply[place]
     threshold = jax.tree.map(lambda part: part[place], board.alias_threshold)
-    lost = draws.reached(threshold, draws.uniform(key, place.shape))
+    lost = policy.reached(threshold, policy.uniform(key, place.shape))
     return jnp.where(lost, board.alias[place], board.reply[place])
 
 
@@ -311,7 +311,7 @@ def _replies(web: _Web) -> dict[str, Any]:
         "reply_first": _whole(first),
         "reply_count": _whole(count),
         "reply": _whole(reply),
-        "alias_threshold": None if uniform else draws.fixed(threshold),
+        "alias_threshold": None if uniform else policy.fixed(threshold),
         "alias": None if uniform else _whole(alias),
     }
 

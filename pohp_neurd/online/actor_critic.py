@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
-from pohp_neurd import defaults, learners, neural, optimizers, policy, types
+from pohp_neurd import checks, learners, neural, optimizers, policy, types
 
 
 class Outputs(NamedTuple):
@@ -53,7 +53,7 @@ def dense(
     rule: learners.Rule,
     optimizer: Adam,
     *,
-    common_mode: str = defaults.COMMON_MODE,
+    common_mode: str = checks.COMMON_MODE,
     critic_cost: float = 1.0,
 ) -> ActorCritic:
     """Any model with a critic."""
@@ -88,7 +88,7 @@ def sparse(
     optimizer: Adam,
     *,
     torso: Sequence[int] = neural.PAPER_TORSO,
-    common_mode: str = defaults.COMMON_MODE,
+    common_mode: str = checks.COMMON_MODE,
     critic_cost: float = 1.0,
 ) -> ActorCritic:
     """The paper's network, two layers with a skip connection, on states [1, k] that list k active inputs.

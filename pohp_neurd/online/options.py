@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from pohp_neurd import checks, defaults
+from pohp_neurd import checks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Options:
     newer ones with targets cut off at the present; `all` takes the mean of their gradients."""
     baseline: str = "critic"
     """What is subtracted from the return in the direction: the `critic`'s value now, or `none`."""
-    common_mode: str = defaults.COMMON_MODE
+    common_mode: str = checks.COMMON_MODE
     """`dropped`: directions centred over the legal actions; or as in the `paper`."""
     probability: str = "acting"
     """Whether π(A) in the estimate is that of the time of `acting` or of the time of the `update`."""
@@ -37,10 +37,10 @@ class Options:
     decay_start: int = 1_000
 
     def __post_init__(self) -> None:
-        checks.one_of("learner", self.learner, defaults.LEARNERS)
+        checks.one_of("learner", self.learner, checks.LEARNERS)
         checks.one_of("updated", self.updated, ("oldest", "all"))
         checks.one_of("baseline", self.baseline, ("critic", "none"))
-        checks.one_of("common_mode", self.common_mode, defaults.COMMON_MODES)
+        checks.one_of("common_mode", self.common_mode, checks.COMMON_MODES)
         checks.one_of("probability", self.probability, ("acting", "update"))
         checks.one_of("bootstrapped", self.bootstrapped, ("every", "last"))
         checks.in_unit_interval("lambda_", self.lambda_)

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pyspiel
 
-from pohp_neurd import averaging, checks, directions, exact, self_play, shaping, tally_learners
+from pohp_neurd import checks, directions, exact, self_play, shaping, tally_learners
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
@@ -103,9 +103,9 @@ class NeuRDCIXSolver:
         self._loop = self_play.loop(
             learning,
             num_episodes=suited.batch_size if batch_size is None else batch_size,
-            scale=max(tree.return_bound if self._forgets else tree.spec.return_bound or 0.0, 1e-6),
+            scale=max(tree.return_bound, 1e-6),
             update=update,
-            average=None if self._forgets else averaging.Weights(average_power),
+            average=None if self._forgets else self_play.Weights(average_power),
         )
         key = jax.random.key(seed)
         self._key = jax.random.fold_in(key, 1)

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd import checks, directions, policy, shaping, tally_learners, trajectory, types
+from pohp_neurd import checks, directions, policy, shaping, tally_learners, types
 
 WINNERS = (0, 2, 1)
 """Whose win counts more, phase by phase. In this order the equilibrium of a phase is at its worst in the
@@ -176,7 +176,7 @@ def _joint_frequencies(policies: Array, size: int, *, key: types.Key) -> Array:
 
 def evidence(
     agents: Agents, policies: Array, frequencies: Array, game: Array, baseline: Any
-) -> tuple[trajectory.Tally, Array]:
+) -> tuple[directions.Tally, Array]:
     """What an update learns from, and both agents' mean returns, which are shifted to [−1, 0].
 
     Args:
@@ -197,7 +197,7 @@ def evidence(
     wanted = jnp.asarray(baseline)
     subtracted = jnp.where(wanted == 1, agents.mean_return, jnp.where(wanted == 2, values, 0.0))
     sums = jnp.sum(seen * (returns - subtracted[:, None, None]), axis=2)
-    tally = trajectory.Tally(sums, jnp.sum(seen, axis=2), jnp.ones(()))
+    tally = directions.Tally(sums, jnp.sum(seen, axis=2), jnp.ones(()))
     return tally, jnp.sum(seen * returns, axis=(1, 2))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.extend import random as jax_random
 
-from pohp_neurd import draws
+from pohp_neurd import policy
 from pohp_neurd.bandit import learners, simulation
 
 
@@ -19,7 +19,7 @@ def test_threefry_gives_the_bits_of_jax(seed):
 
 
 def real(fixed):
-    return (np.asarray(fixed.high) + np.asarray(fixed.low) / draws.ONE) / draws.ONE
+    return (np.asarray(fixed.high) + np.asarray(fixed.low) / policy.ONE) / policy.ONE
 
 
 @pytest.mark.parametrize("x64", [False, True])
@@ -28,7 +28,7 @@ def test_uniforms_are_uniform_and_independent_between_places_and_rounds(x64):
         rounds = [simulation.uniforms(jax.random.key(3), t, 2, 20_001) for t in range(4)]
     kind = np.float64 if x64 else np.float32
     assert all(numbers.problem.dtype == kind for numbers in rounds)
-    halves = [np.stack(numbers.action)[:, 0] / draws.ONE for numbers in rounds]
+    halves = [np.stack(numbers.action)[:, 0] / policy.ONE for numbers in rounds]
     rows = np.concatenate([*halves, *(np.asarray(numbers.problem, np.float64) for numbers in rounds)])
     assert rows.shape == (16, 20_001)
     assert rows.min() >= 0
@@ -68,9 +68,9 @@ def test_choose_draws_from_the_probabilities():
 @pytest.mark.parametrize("total", [0.9, 0.9999999, 1.0, 1.0000001])
 def test_choose_stays_in_range_at_the_ends(total):
     chances = jnp.array([[0.5], [0.5], [0.0]], jnp.float32) * total
-    for digits, arm in ((0, 0), (draws.ONE - 1, 1)):
+    for digits, arm in ((0, 0), (policy.ONE - 1, 1)):
         end = jnp.full((1, 1), digits, jnp.int32)
-        assert int(simulation.choose(chances, draws.Fixed(end, end))[0, 0]) == arm
+        assert int(simulation.choose(chances, policy.Fixed(end, end))[0, 0]) == arm
 
 
 def test_pulled_marks_one_arm_of_each_run():

@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import draws, learners, policy, types
+from pohp_neurd import learners, policy, types
 from pohp_neurd.openspiel import uniforms
 from pohp_neurd.openspiel.live import game as games
 
@@ -217,7 +217,7 @@ def choose(
         values.append(jnp.zeros(count) if output.value is None else output.value)
     rows = jnp.arange(count)
     chances = jax.vmap(policy.probabilities)(jnp.stack(logits)[owner, rows], legal)
-    actions = draws.choose(chances, draws.uniform(jax.random.fold_in(key, step), (count,)))
+    actions = policy.choose(chances, policy.uniform(jax.random.fold_in(key, step), (count,)))
     return actions, chances[rows, actions], jnp.stack(values)[owner, rows]
 
 
