@@ -1,20 +1,23 @@
-"""An OpenSpiel game, walked once into a tree."""
+"""An OpenSpiel game: loaded, walked once into a tree, and what a network sees of it."""
 
 import difflib
 import importlib
 import re
 import warnings
 import weakref
-from typing import Any, overload
+from collections.abc import Callable
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pyspiel
 import tqdm
+from jaxtyping import Float
+from open_spiel.python import observation as observations
 
 from pohp_neurd import agent_state as agent_states
 from pohp_neurd import checks
 from pohp_neurd.finite import graph, tree, tree_builder
-from pohp_neurd.openspiel import features, graph_builder
+from pohp_neurd.openspiel import graph_builder
 
 MAX_HISTORIES = 5_000_000
 MAX_BYTES = 2 * 2**30
@@ -97,7 +100,7 @@ def compile_game(
         )
     if agent_state is not None:
         memory, view, told = graph_builder.chosen(game, agent_state, world)
-        made, origin = graph_builder.build(game, memory, view=view, world=told, max_nodes=max_nodes)
+        made, origin = graph_builder.build(game, memory, _eye(game, view), told, max_nodes)
         _origins[made] = origin
         return made
     try:
@@ -182,6 +185,77 @@ def information_string(state: Any, player: int) -> str:
     return state.observation_string(player)
 
 
+def tensor_view(game: Any) -> str | None:
+    """The name of a game's tensor: the information state's, failing that the observation's, or None."""
+    kind = game.get_type()
+    views = ("information_state_tensor", "observation_tensor")
+    return next((view for view in views if getattr(kind, f"provides_{view}")), None)
+
+
+def features_of(compiled: tree.Tree) -> Float[np.ndarray, "S D"]:
+    """What a network sees of every information state of a compiled game."""
+    seats = np.eye(compiled.num_agents)[compiled.state_player]
+    return np.concatenate([compiled.features, seats], axis=1).astype(np.float32)
+
+
+class Observer(NamedTuple):
+    """`set_from(state, player)` writes what the player sees into `tensor`, the same array every time."""
+
+    set_from: Callable[[Any, int], None]
+    tensor: Float[np.ndarray, "D"]
+
+
+def observer(game: Any, view: str, *, everyone: bool = False) -> Observer:
+    """An observer of the tensor `view`, for the player to move, or for `everyone` at any time.
+
+    OpenSpiel's own observers write it without a Python list, several times as fast; nothing promises that it
+    is the same tensor, so that one episode of random play has to show it.
+    """
+    tensor = np.zeros(getattr(game, f"{view}_size")(), np.float32)
+
+    def ask(state: Any, player: int) -> None:
+        tensor[:] = getattr(state, view)(player)
+
+    asking = Observer(ask, tensor)
+    kind = pyspiel.IIGObservationType(perfect_recall=True) if view == "information_state_tensor" else None
+    try:
+        quick = observations.make_observation(game, kind)
+    except (RuntimeError, ValueError):
+        return asking
+    written = getattr(quick, "tensor", None)
+    if written is None or written.dtype != np.float32 or written.shape != tensor.shape:
+        return asking
+    # The one that C++ fills itself needs no detour through Python.
+    direct = Observer(getattr(quick, "_observation", quick).set_from, written)
+    return direct if _agree(game, direct, asking, everyone) else asking
+
+
+def _agree(game: Any, one: Observer, other: Observer, everyone: bool) -> bool:
+    """Whether both observers show the same all through one random episode."""
+    rng, state = np.random.default_rng(0), game.new_initial_state()
+    while not state.is_terminal():
+        mover = state.current_player()
+        for player in range(game.num_players()) if everyone else [mover] * (mover >= 0):
+            one.set_from(state, player)
+            other.set_from(state, player)
+            if not np.array_equal(one.tensor, other.tensor):
+                return False
+        actions = state.legal_actions()
+        state.apply_action(actions[rng.integers(len(actions))])
+    return True
+
+
+def _eye(game: Any, view: str) -> Callable[[Any, int], bytes]:
+    """What a player sees of a state, as the bytes of a float32 tensor."""
+    shown = observer(game, view, everyone=True)
+
+    def look(state: Any, player: int) -> bytes:
+        shown.set_from(state, player)
+        return shown.tensor.tobytes()
+
+    return look
+
+
 def _load(name: str) -> Any:
     # What OpenSpiel finds wrong it also prints, with a list of all its games; the two common mistakes
     # are therefore caught before it is asked.
@@ -262,7 +336,7 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
     depth first. Children are made when their turn comes: some games' states are so large that a path's
     siblings would fill the memory.
     """
-    string_of, tensor_of = _string_method(game), features.tensor_view(game)
+    string_of, tensor_of = _string_method(game), tensor_view(game)
     may_disagree = string_of != "information_state_string"
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     rows, tensors = tree_builder.Rows(), []

@@ -10,7 +10,6 @@ import tqdm
 
 from pohp_neurd import agent_state
 from pohp_neurd.finite import graph
-from pohp_neurd.openspiel import features
 
 MAX_NODES = 5_000_000
 _CONTINUATIONS = 2_000  # pairs of merged histories that are played on side by side
@@ -138,7 +137,7 @@ class Origin(NamedTuple):
 
 
 def build(
-    game: Any, memory: Memory, *, view: str, world: World, max_nodes: int = MAX_NODES
+    game: Any, memory: Memory, eye: Callable[[Any, int], bytes], world: World, max_nodes: int
 ) -> tuple[graph.Graph, Origin]:
     """The graph of `game` for agents with that memory, level by level.
 
@@ -146,7 +145,6 @@ def build(
     merged pairs are also played to their ends side by side. Raises a ValueError that names two histories
     that were wrongly merged.
     """
-    eye = _eye(game, view)
     num_agents = game.num_players()
     rewarded = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     rows = graph.Rows(num_agents)
@@ -230,17 +228,6 @@ def _enter(
 def _gained(child: Any, before: list[float] | None) -> list[float]:
     total = child.returns()
     return total if before is None else [now - then for now, then in zip(total, before, strict=True)]
-
-
-def _eye(game: Any, view: str) -> Callable[[Any, int], bytes]:
-    """What a player sees of a state, as the bytes of a float32 tensor."""
-    observer = features.observer(game, view, everyone=True)
-
-    def look(state: Any, player: int) -> bytes:
-        observer.set_from(state, player)
-        return observer.tensor.tobytes()
-
-    return look
 
 
 def _continue_side_by_side(merges: list[Any], eye: Any, world: World, rng: np.random.Generator) -> None:

@@ -1,5 +1,6 @@
-"""Policies across the boundary: ours to OpenSpiel's, OpenSpiel's to ours."""
+"""Policies across the boundary: ours to OpenSpiel's, OpenSpiel's to ours; and the NashConv of all of them."""
 
+import collections
 import weakref
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -14,8 +15,7 @@ from pohp_neurd import policy as policies
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import features
-from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel.live import play
 
 Table = Float[np.ndarray, "S A"]
 
@@ -94,7 +94,7 @@ class NetworkPolicy(TablePolicy):
         if known is not None:
             return known
         game, actions = state.get_game(), state.legal_actions(player)
-        view = features.tensor_view(game)
+        view = compiling.tensor_view(game)
         if (
             game.get_type().short_name != self.game.get_type().short_name
             or state.num_players() != len(self.player_ids)
@@ -112,7 +112,7 @@ class NetworkPolicy(TablePolicy):
 class LivePolicy(RowPolicy):
     """A network on the features of a live game, without a tree: computed state by state."""
 
-    def __init__(self, world: games.LiveGame, network: tuple[policies.Model, types.Parameters]) -> None:
+    def __init__(self, world: play.LiveGame, network: tuple[policies.Model, types.Parameters]) -> None:
         openspiel_policy.Policy.__init__(self, world.game, list(range(world.num_seats)))
         self._world, self._network = world, network
 
@@ -306,3 +306,36 @@ def _float64(table: Any) -> Table:
     """Rows that sum to 1 as exactly as float64 can: OpenSpiel's samplers insist on it."""
     array = np.asarray(table, np.float64)
     return array / array.sum(axis=-1, keepdims=True)
+
+
+def nash_conv(tree_or_game: Any, policy: Any) -> float | Float[np.ndarray, "K"]:
+    """NashConv of `policy`: what the players would gain by best responses, added up; exact in float64.
+
+    `tree_or_game` is a compiled tree (the fast way: compile once, evaluate often), an OpenSpiel game or
+    its name; `policy` whatever `table_of` reads: an array [S, A] in the tree's order, an OpenSpiel
+    policy of any kind, or a network as (model, parameters). A stack of arrays [K, S, A] gives K figures. On a
+    compiled graph the policy is an array [S, A] for its agent states.
+
+    >>> import pyspiel
+    >>> game = pyspiel.load_game("kuhn_poker")
+    >>> round(nash_conv(game, pyspiel.UniformRandomPolicy(game)), 6)
+    0.916667
+    """
+    if isinstance(tree_or_game, graph.Graph):
+        return exact.nash_conv(tree_or_game, policy)
+    tree = tree_or_game if isinstance(tree_or_game, trees.Tree) else _compiled(tree_or_game)
+    return exact.nash_conv(tree, table_of(tree, policy))
+
+
+_recent: collections.deque[tuple[Any, trees.Tree]] = collections.deque(maxlen=4)
+
+
+def _compiled(game: Any) -> trees.Tree:
+    """The tree of `game`; kept for a while, as training loops ask for the same game again and again."""
+    for known, tree in _recent:
+        # Games are not hashable, and two that print alike may differ: only the same object will do.
+        if known is game or (isinstance(known, str) and isinstance(game, str) and known == game):
+            return tree
+    tree = compiling.compile_game(game)
+    _recent.append((game, tree))
+    return tree

@@ -18,7 +18,7 @@ from open_spiel.python import rl_agent
 
 from pohp_neurd import checkpoint, files, learners, types
 from pohp_neurd.openspiel import uniforms
-from pohp_neurd.openspiel.agent import acting, buffer, learning, settings
+from pohp_neurd.openspiel.agent import acting, buffer, learning
 
 
 class NeuRDCIX(rl_agent.AbstractAgent):
@@ -97,12 +97,12 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         # What PSRO builds copies from. A zero-argument super() anywhere in here would add to `locals()`.
         given = {name: value for name, value in locals().items() if name not in ("self", "unknown")}
         self._kwargs = given
-        settings.refuse(unknown, given)
+        learning.refuse(unknown, given)
         if player_id is not None and operator.index(player_id) < 0:
             raise ValueError(f"player_id must be at least 0, or None for all seats, but is {player_id}.")
         others = ("player_id", "greedy", "seed")
-        told = settings.settings({name: given[name] for name in given if name not in others})
-        begun = settings.whole("seed", seed, least=0)
+        told = learning.settings({name: given[name] for name in given if name not in others})
+        begun = learning.whole("seed", seed, least=0)
         if begun >= uniforms.SEEDS:
             raise ValueError(f"seed must be below 2**128, but is {begun}.")
 

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from pohp_neurd.openspiel.live import game as games
 from pohp_neurd.openspiel.live import play as playing
 from pohp_neurd.openspiel.live import train
 
@@ -53,7 +52,7 @@ def play(
     multiple of the number of seats. Episodes of one rotation count as one draw in the interval, which
     takes the seats' different values out of it.
     """
-    world = games.live_game(game)
+    world = playing.live_game(game)
     count = world.num_seats
     if not (len(policies) == count or (len(policies) == 2 and count > 2)):
         raise ValueError(f"{world.game} has {count} seats, but {len(policies)} policies were given.")
@@ -94,7 +93,7 @@ def best_response_bound(
       seed: of training and evaluation.
       responder: (world, frozen, seat, seed=) -> a trainer and its first state.
     """
-    world = games.live_game(game)
+    world = playing.live_game(game)
     if num_updates < 1 or num_episodes < 2:
         raise ValueError(
             "num_updates must be at least 1 and num_episodes at least 2, "
@@ -118,7 +117,7 @@ def best_response_bound(
 
 
 def _returns(
-    world: games.LiveGame,
+    world: playing.LiveGame,
     policies: Sequence[playing.Player],
     seating: np.ndarray,
     slots: int,

@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Int
 
 from pohp_neurd import checks, directions, learners, optimizers, policy, shaping, types
-from pohp_neurd.openspiel.live import game as games
 from pohp_neurd.openspiel.live import play
 
 
@@ -31,7 +30,7 @@ class State(NamedTuple):
 class Trainer(NamedTuple):
     """A game, a network and its update: all that is fixed during a run; see `trainer`."""
 
-    world: games.LiveGame
+    world: play.LiveGame
     model: policy.Model
     learner: learners.Learner
     """Its update compiled."""
@@ -45,7 +44,7 @@ class Trainer(NamedTuple):
 
 
 def trainer(
-    world: games.LiveGame,
+    world: play.LiveGame,
     model: policy.Model,
     learner: learners.Learner,
     *,
@@ -61,11 +60,11 @@ def trainer(
 
     Args:
       world: the game.
-      model: of `LiveGame.features`, such as `game.network` makes it.
+      model: of `LiveGame.features`, such as `play.network` makes it.
       learner: of the model.
       batch_episodes: episodes of one update.
       slots: episodes side by side in one network call.
-      separate: whether every seat has parameters of its own, as in `game.network`.
+      separate: whether every seat has parameters of its own, as in `play.network`.
       alternating: whether one seat learns at each update, in turn, instead of all.
       seat: the only seat that learns; None: all do.
       opponent: who plays the other seats, if only one learns.
@@ -92,7 +91,7 @@ def default_learner(
 
 
 def responder(
-    world: games.LiveGame,
+    world: play.LiveGame,
     frozen: play.Player,
     seat: int,
     *,
@@ -119,7 +118,7 @@ def responder(
       A trainer, and its state before the first update.
     """
     known = frozen if isinstance(frozen, play.Network) else None
-    model = games.network(world, hidden_layers) if known is None else known.model
+    model = play.network(world, hidden_layers) if known is None else known.model
     learner = default_learner(model, learning_rate=learning_rate)
     made = trainer(
         world, model, learner, batch_episodes=batch_episodes, seat=seat, opponent=frozen, seed=seed
