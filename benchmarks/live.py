@@ -112,7 +112,7 @@ def training(name):
     model = play.network(world, TORSO)
     magnet = regularisation.Magnet(0.1, 0.01)
     learner = train.default_learner(model, learning_rate=0.01, magnet=magnet)
-    trainer = train.trainer(world, model, learner, slots=SLOTS)
+    trainer = train.Trainer(world, model, learner, slots=SLOTS)
     state, _ = train.advance(trainer, train.init(trainer), 10)
     # From the same state again and again: the same episodes, so that nothing new has to be compiled.
     seconds = best_seconds({"training": lambda: train.advance(trainer, state, 5)})["training"]

@@ -46,8 +46,8 @@ def live_batches(game, *, seed=0, updates=2, **keywords):
 
     learner = train.default_learner(model)
     keywords = {"batch_episodes": 1_024, "slots": 64, **keywords}
-    trainer = train.trainer(world, model, learner, seed=seed, **keywords)
-    trainer = trainer._replace(learner=learner._replace(update=update))  # not compiled
+    trainer = train.Trainer(world, model, learner, seed=seed, **keywords)
+    object.__setattr__(trainer, "learner", learner._replace(update=update))  # not compiled
     state = train.init(trainer)
     train.advance(trainer, state, updates)
     return seen, state

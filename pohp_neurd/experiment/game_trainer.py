@@ -214,7 +214,7 @@ def live_trainer(config: game_config.Config) -> Trainer:
         entropy_cost=scale * config.entropy_cost,
         magnet=magnet(config, scale),
     )
-    trainer = train.trainer(
+    trainer = train.Trainer(
         world,
         model,
         learner,

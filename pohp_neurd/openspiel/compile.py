@@ -180,16 +180,17 @@ def in_turns(game: Any, state: Any, player: int) -> Any:
 
 def information_string(state: Any, player: int) -> str:
     """What tells the player's information states apart: their strings, or failing that its observations'."""
-    if state.get_game().get_type().provides_information_state_string:
-        return state.information_state_string(player)
-    return state.observation_string(player)
+    return getattr(state, _view(state.get_game(), "string") or "observation_string")(player)
 
 
 def tensor_view(game: Any) -> str | None:
     """The name of a game's tensor: the information state's, failing that the observation's, or None."""
-    kind = game.get_type()
-    views = ("information_state_tensor", "observation_tensor")
-    return next((view for view in views if getattr(kind, f"provides_{view}")), None)
+    return _view(game, "tensor")
+
+
+def _view(game: Any, form: str) -> str | None:
+    views = (f"information_state_{form}", f"observation_{form}")
+    return next((view for view in views if getattr(game.get_type(), f"provides_{view}")), None)
 
 
 def features_of(compiled: tree.Tree) -> Float[np.ndarray, "S D"]:
@@ -292,22 +293,6 @@ def _title(game: Any) -> str:
     return inside["name"] if isinstance(inside, dict) else game.get_type().short_name
 
 
-def _string_method(game: Any) -> str:
-    """The name of the method that tells a player's information states apart, as in `information_string`."""
-    kind = game.get_type()
-    if kind.provides_information_state_string:
-        return "information_state_string"
-    if kind.provides_observation_string:
-        warnings.warn(
-            f"{game} gives no information-state strings: its observation strings stand in for "
-            "them, so that policies may forget what an information state would remember. Best responses "
-            "and NashConv are still over everything a player has seen and done.",
-            stacklevel=4,
-        )
-        return "observation_string"
-    raise ValueError(f"{game} gives neither information-state nor observation strings.")
-
-
 def _playouts_above(game: Any, max_histories: int) -> int:
     """In how many random playouts a game looks as if it had more than ten times `max_histories` histories.
 
@@ -336,8 +321,17 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
     depth first. Children are made when their turn comes: some games' states are so large that a path's
     siblings would fill the memory.
     """
-    string_of, tensor_of = _string_method(game), tensor_view(game)
-    may_disagree = string_of != "information_state_string"
+    string_of, tensor_of = _view(game, "string"), tensor_view(game)
+    if string_of is None:
+        raise ValueError(f"{game} gives neither information-state nor observation strings.")
+    may_disagree = string_of == "observation_string"
+    if may_disagree:
+        warnings.warn(
+            f"{game} gives no information-state strings: its observation strings stand in for "
+            "them, so that policies may forget what an information state would remember. Best responses "
+            "and NashConv are still over everything a player has seen and done.",
+            stacklevel=3,
+        )
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     rows, tensors = tree_builder.Rows(), []
     states, actions_of = rows.states, rows.actions

@@ -97,8 +97,7 @@ def table(saved: Saved, tree: trees.Tree, which: str = "average") -> np.ndarray:
     if saved.about.kind == "neural":
         model, parameters = network(saved, which)
         chosen = policy.table(model.apply, parameters, compiling.features_of(tree), tree.legal)
-    found = np.asarray(chosen, np.float64)
-    return found / found.sum(axis=1, keepdims=True)
+    return policies.float64(chosen)
 
 
 def _chosen(saved: Saved, which: str) -> Any:

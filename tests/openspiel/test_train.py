@@ -23,7 +23,7 @@ def small(game, *, learner=None, hidden_layers=(8,), critic=True, **keywords):
     separate = keywords.get("separate", False)
     model = play.network(world, hidden_layers, critic=critic, separate=separate)
     learner = (learner or slow)(model)
-    return train.trainer(world, model, learner, **{"batch_episodes": 16, "slots": 8, **keywords})
+    return train.Trainer(world, model, learner, **{"batch_episodes": 16, "slots": 8, **keywords})
 
 
 def slow(model, learning_rate=0.01, magnet=MAGNET):

@@ -108,7 +108,10 @@ class NeuRDCIX(rl_agent.AbstractAgent):
 
         self.player_id = None if player_id is None else operator.index(player_id)
         self._greedy = greedy
-        self._learning = learning.Learning(told, _key(begun, self.player_id))
+        # Of the first parameters; equal seeds at two seats do not begin alike.
+        words = uniforms.generator(begun, uniforms.Role.PARAMETERS, self.player_id).integers(2**32, size=2)
+        key = jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl="threefry2x32")
+        self._learning = learning.Learning(told, key)
         rows = told.max_states if self._learning.program.host.is_table else None
         self._inputs = acting.Inputs(told.info_state_size, rows, input_scale)
         self._experience = buffer.Experience(told.num_actions, self._inputs.like)
@@ -394,12 +397,6 @@ class Seat(rl_agent.AbstractAgent):
     def step_counter(self) -> int:
         """Of the agent."""
         return self.agent.step_counter
-
-
-def _key(seed: int, player_id: int | None) -> types.Key:
-    """The key of the first parameters; equal seeds at two seats do not begin alike."""
-    words = uniforms.generator(seed, uniforms.Role.PARAMETERS, player_id).integers(2**32, size=2)
-    return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl="threefry2x32")
 
 
 def _turn(time_step: Any, player: int | None) -> int | None:

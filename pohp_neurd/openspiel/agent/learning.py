@@ -89,13 +89,12 @@ class Settings:
     def __post_init__(self) -> None:
         if self.baseline is not None:
             checks.one_of("baseline", self.baseline, ("value", "none"))
-        for name in ("pi_learning_rate", "critic_learning_rate"):
-            if not callable(getattr(self, name)):
-                checks.positive(name, getattr(self, name))
+        rates = "pi_learning_rate", "critic_learning_rate"
+        for name in (*rates, "max_global_gradient_norm", "return_scale", "input_scale"):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                checks.positive(name, value)
         checks.non_negative("entropy_cost", self.entropy_cost)
-        for name in ("max_global_gradient_norm", "return_scale", "input_scale"):
-            if getattr(self, name) is not None:
-                checks.positive(name, getattr(self, name))
         for name in ("max_return", "return_centre"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
@@ -127,12 +126,7 @@ def settings(given: Mapping[str, Any]) -> Settings:
 
 
 class Learning:
-    """An agent's parameters, and what becomes of them.
-
-    Args:
-      told: the agent's settings.
-      key: of the first parameters.
-    """
+    """An agent's parameters, begun from `key`, and what becomes of them as its settings say."""
 
     def __init__(self, told: Settings, key: types.Key) -> None:
         self.told, self.program = told, program(told)
@@ -158,18 +152,13 @@ class Learning:
         return self.program.host.forward(self.parameters, inputs)
 
     def update(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """One update from choices as `buffer.to_arrays` has them, with agent states as the model takes them.
+        """One update from choices as `Experience.arrays` has them, with agent states as the model takes them.
 
         Raises a FloatingPointError, and changes nothing, where it would leave the finite numbers.
         """
         told, count = self.told, int(self.state.updates)
-        known = known_returns(
-            arrays["return_"],
-            self.returns,
-            first=count == 0,
-            centre=told.return_centre,
-            scale=told.return_scale,
-        )
+        told_of = {"centre": told.return_centre, "scale": told.return_scale}
+        known = known_returns(arrays["return_"], self.returns, first=count == 0, **told_of)
         capacity = max(self.capacity, _power_of_two(len(arrays["return_"])))
         batch, loss = decisions(
             arrays, known, max_return=told.max_return, uses_value=self.program.uses_value, capacity=capacity
@@ -226,17 +215,10 @@ def decisions(
     uses_value: bool,
     capacity: int,
 ) -> tuple[learners.Decision, float]:
-    """A batch for the learner, and its loss ½ mean (G − V)².
+    """A batch for the learner, padded to `capacity`, and its loss ½ mean (G − V)².
 
-    Args:
-      arrays: choices as `buffer.to_arrays` has them, with agent states as the model takes them.
-      known: of returns, this batch's included.
-      max_return: returns are shifted by this so that none is positive; by the largest known where it is None.
-      uses_value: whether the critic's value is the baseline.
-      capacity: length to which the batch is padded, so that one compiled update serves all.
-
-    Returns:
-      The decisions, padded, and the loss.
+    `known` includes this batch's returns. They are shifted so that none is positive: by `max_return`, or the
+    largest known. `uses_value` makes the critic's value the baseline.
     """
     returns, count = arrays["return_"], len(arrays["return_"])
     shift = known.largest if max_return is None else max_return
@@ -280,15 +262,11 @@ def program(told: Settings) -> Program:
     try:
         hash(told)
     except TypeError:  # a network or a schedule that cannot be hashed is compiled for itself
-        return _program(told)
-    return _shared_program(told)
-
-
-@functools.lru_cache(maxsize=32)
-def _shared_program(told: Settings) -> Program:
+        return _program.__wrapped__(told)
     return _program(told)
 
 
+@functools.lru_cache(maxsize=32)
 def _program(told: Settings) -> Program:
     host = acting.build(
         told.network,
@@ -303,18 +281,21 @@ def _program(told: Settings) -> Program:
     strength = told.magnet_strength
     if strength is None:  # with one player too there is a reference, so that nothing changes its shape
         strength = 0.0 if told.players == 1 else _MAGNET
-    magnet = None
-    if told.magnet_strength != 0:
-        magnet = shaping.Magnet(strength, told.magnet_speed)
+    magnet = None if told.magnet_strength == 0 else shaping.Magnet(strength, told.magnet_speed)
+    rate = told.pi_learning_rate
+    parts = [optimizers.optimizer(told.optimizer, rate), _annealing()]
+    if told.max_global_gradient_norm is not None:
+        parts.insert(0, optax.clip_by_global_norm(told.max_global_gradient_norm))
     init, update = learners.learner(
         host.model.apply,
         learners.rule(told.learner, told.exploration),
-        _optimizer(told),
+        optax.chain(*parts),
         common_mode=told.common_mode,
         threshold=told.threshold,
         magnet=magnet,
         entropy_cost=told.entropy_cost,
-        critic_cost=_critic_cost(told),
+        # Actor and critic share weights and so an optimizer: the critic's rate is a weight of its loss.
+        critic_cost=told.critic_learning_rate / float(rate(0) if callable(rate) else rate),
     )
 
     def watched(state: learners.State, batch: learners.Decision) -> tuple[Any, Any, Any]:
@@ -330,30 +311,11 @@ class Annealing(NamedTuple):
     factor: jax.Array
 
 
-def _optimizer(told: Settings) -> optax.GradientTransformation:
-    assert told.optimizer is not None, "settings have chosen one"
-    parts = [optimizers.optimizer(told.optimizer, told.pi_learning_rate), _annealing()]
-    if told.max_global_gradient_norm is not None:
-        parts.insert(0, optax.clip_by_global_norm(told.max_global_gradient_norm))
-    return optax.chain(*parts)
-
-
 def _annealing() -> optax.GradientTransformation:
-    def init(parameters: types.Parameters) -> Annealing:
-        del parameters
-        return Annealing(jnp.ones((), jnp.float32))
-
     def update(steps: Any, state: Annealing, parameters: Any = None) -> tuple[Any, Annealing]:
-        del parameters
         return jax.tree.map(lambda step: step * state.factor.astype(step.dtype), steps), state
 
-    return optax.GradientTransformation(init, update)
-
-
-def _critic_cost(told: Settings) -> float:
-    """Actor and critic share weights and so an optimizer: the critic's rate is a weight of its loss."""
-    rate = told.pi_learning_rate
-    return told.critic_learning_rate / float(rate(0) if callable(rate) else rate)
+    return optax.GradientTransformation(lambda parameters: Annealing(jnp.ones((), jnp.float32)), update)
 
 
 def _power_of_two(count: int) -> int:

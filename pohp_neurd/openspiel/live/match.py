@@ -83,15 +83,7 @@ def best_response_bound(
     Each begins as `frozen`, where that is a network, makes `num_updates` updates in its seat against
     `frozen` in all others, and is then judged over `num_episodes` fresh episodes; `frozen` itself plays as
     many in all seats, for comparison.
-
-    Args:
-      game: a live game, an OpenSpiel game or its name.
-      frozen: the policy that is judged.
-      num_updates: of every responder.
-      num_episodes: of every evaluation.
-      slots: episodes side by side in an evaluation.
-      seed: of training and evaluation.
-      responder: (world, frozen, seat, seed=) -> a trainer and its first state.
+    `responder` is (world, frozen, seat, seed=) -> a trainer and its first state.
     """
     world = playing.live_game(game)
     if num_updates < 1 or num_episodes < 2:
