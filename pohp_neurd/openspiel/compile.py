@@ -228,22 +228,17 @@ def observer(game: Any, view: str, *, everyone: bool = False) -> Observer:
         return asking
     # The one that C++ fills itself needs no detour through Python.
     direct = Observer(getattr(quick, "_observation", quick).set_from, written)
-    return direct if _agree(game, direct, asking, everyone) else asking
-
-
-def _agree(game: Any, one: Observer, other: Observer, everyone: bool) -> bool:
-    """Whether both observers show the same all through one random episode."""
     rng, state = np.random.default_rng(0), game.new_initial_state()
     while not state.is_terminal():
         mover = state.current_player()
         for player in range(game.num_players()) if everyone else [mover] * (mover >= 0):
-            one.set_from(state, player)
-            other.set_from(state, player)
-            if not np.array_equal(one.tensor, other.tensor):
-                return False
+            direct.set_from(state, player)
+            asking.set_from(state, player)
+            if not np.array_equal(direct.tensor, asking.tensor):
+                return asking
         actions = state.legal_actions()
         state.apply_action(actions[rng.integers(len(actions))])
-    return True
+    return direct
 
 
 def _eye(game: Any, view: str) -> Callable[[Any, int], bytes]:

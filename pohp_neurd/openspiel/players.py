@@ -181,9 +181,6 @@ class PolicyBot(pyspiel.Bot):
     def restart_at(self, state: Any) -> None:
         """Nothing is remembered between states."""
 
-    def inform_action(self, state: Any, player_id: Any, action: Any) -> None:
-        """Nothing is remembered between states."""
-
     def get_policy(self, state: Any) -> list[tuple[int, float]]:
         """(action, probability) for every legal action."""
         return self.step_with_policy(state)[0]
@@ -193,7 +190,14 @@ class PolicyBot(pyspiel.Bot):
         legal = state.legal_actions(self._player)
         if not legal:
             raise ValueError(f"player {self._player} has no legal action in this state.")
-        known = self._probabilities(state)
+        if not isinstance(self._policy, pyspiel.Policy):
+            known = self._policy.action_probabilities(state, self._player)
+        elif not state.is_simultaneous_node():
+            known = dict(self._policy.action_probabilities(state))  # C++ asks the state for the player
+        else:
+            raise ValueError(
+                "players move at the same time here, where C++ policies do not answer: use one of Python."
+            )
         # Whatever a policy says of other actions, only legal ones are drawn.
         weights = np.array([float(known.get(action, 0.0)) for action in legal])
         if not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):  # False for NaN too
@@ -204,15 +208,6 @@ class PolicyBot(pyspiel.Bot):
     def step(self, state: Any) -> int:
         """An action drawn from the policy; always a legal one."""
         return self.step_with_policy(state)[1]
-
-    def _probabilities(self, state: Any) -> dict[int, Any]:
-        if isinstance(self._policy, pyspiel.Policy):  # C++ asks the state for the player
-            if state.is_simultaneous_node():
-                raise ValueError(
-                    "players move at the same time here, where C++ policies do not answer: use one of Python."
-                )
-            return dict(self._policy.action_probabilities(state))
-        return self._policy.action_probabilities(state, self._player)
 
 
 def bot(checkpoint_or_policy: Any, player_id: int, *, seed: int = 0) -> pyspiel.Bot:

@@ -235,19 +235,16 @@ def witness_states(tree: trees.Tree) -> list[Any]:
         game = compiling.game_of(tree)
         decisions = np.flatnonzero(tree.information_state >= 0)
         _, first = np.unique(tree.information_state[decisions], return_index=True)
-        _witnesses[tree] = [_replay(tree, game, row) for row in decisions[first].tolist()]
+        states = [game.new_initial_state() for _ in first]
+        for state, row in zip(states, decisions[first].tolist(), strict=True):
+            actions = []
+            while tree.parent[row] >= 0:
+                actions.append(int(tree.incoming_action[row]))
+                row = int(tree.parent[row])
+            for action in reversed(actions):
+                state.apply_action(action)
+        _witnesses[tree] = states
     return _witnesses[tree]
-
-
-def _replay(tree: trees.Tree, game: Any, row: int) -> Any:
-    actions = []
-    while tree.parent[row] >= 0:
-        actions.append(int(tree.incoming_action[row]))
-        row = int(tree.parent[row])
-    state = game.new_initial_state()
-    for action in reversed(actions):
-        state.apply_action(action)
-    return state
 
 
 def _all_in(known: Collection[str], tree: trees.Tree, whose: str = "") -> tuple[str, ...]:
@@ -262,16 +259,11 @@ def _is_simultaneous(game: Any) -> bool:
     return game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
 
 
-def _ask(policy: openspiel_policy.Policy, state: Any) -> dict[int, float]:
+def _ask(policy: openspiel_policy.Policy, in_turns: Any) -> dict[int, float]:
     """The answer at a state in turns; a policy of simultaneous moves is asked where all of them are made."""
-    player = state.current_player()
-    if _is_simultaneous(policy.game):
-        state = _joint_state(policy.game, state)
-    return policy.action_probabilities(state, player)
-
-
-def _joint_state(game: Any, in_turns: Any) -> Any:
-    """The state of the simultaneous game behind one of its turn-based form: last complete joint move."""
+    game, player = policy.game, in_turns.current_player()
+    if not _is_simultaneous(game):
+        return policy.action_probabilities(in_turns, player)
     state, pending = game.new_initial_state(), []
     for action in in_turns.history():
         if not state.is_simultaneous_node():
@@ -283,7 +275,7 @@ def _joint_state(game: Any, in_turns: Any) -> Any:
             joint = dict(zip(movers, pending, strict=True))
             state.apply_actions([joint.get(player, 0) for player in range(game.num_players())])
             pending = []
-    return state
+    return policy.action_probabilities(state, player)
 
 
 def _filled(tree: trees.Tree, rows: Any) -> Table:

@@ -9,7 +9,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,25 +28,19 @@ Forward = Callable[[Any, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 """(parameters on the host, agent states with a leading axis or without) -> logits, critic's values."""
 
 
-class HostModel(NamedTuple):
-    """A model, and its forward pass on the host."""
-
-    model: policy.Model
-    forward: Forward
-    has_critic: bool
-    is_table: bool
-
-
 def build(
     network: Any, info_state_size: int, num_actions: int, hidden: Sequence[int], max_states: int, critic: bool
-) -> HostModel:
-    """The model that `network` names: "mlp", "table", a `policy.Model`, or a transformed haiku function."""
+) -> tuple[policy.Model, Forward, bool]:
+    """The model that `network` names, its forward pass on the host, and whether it has a critic.
+
+    `network` is "mlp", "table", a `policy.Model`, or a transformed haiku function.
+    """
     if network == "table":
         model = tabular.table(max_states, num_actions, critic=critic)
-        return HostModel(model, _table_forward, critic, True)
+        return model, _table_forward, critic
     if network == "mlp":
         model = _begun(neural.network(info_state_size, num_actions, torso=hidden, critic=critic))
-        return HostModel(model, functools.partial(_network_forward, len(hidden)), critic, False)
+        return model, functools.partial(_network_forward, len(hidden)), critic
     if not (hasattr(network, "init") and hasattr(network, "apply")):
         raise ValueError(
             f"network must be 'mlp', 'table', a policy.Model or a transformed haiku function, but is "
@@ -54,14 +48,14 @@ def build(
         )
     model = network if isinstance(network, policy.Model) else _from_haiku(network, info_state_size)
     output = jax.eval_shape(
-        lambda key: model.apply(model.init(key=key), jnp.zeros(info_state_size)), jax.random.key(0)
+        lambda: model.apply(model.init(key=jax.random.key(0)), jnp.zeros(info_state_size))
     )
     if output.logits.shape != (num_actions,):
         raise ValueError(
             f"the network must give {num_actions} logits for one information state, but gives the shape "
             f"{output.logits.shape}."
         )
-    return HostModel(model, _compiled_forward(model), output.value is not None, False)
+    return model, _compiled_forward(model), output.value is not None
 
 
 def _begun(model: policy.Model) -> policy.Model:

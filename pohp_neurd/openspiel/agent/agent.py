@@ -112,7 +112,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         words = uniforms.generator(begun, uniforms.Role.PARAMETERS, self.player_id).integers(2**32, size=2)
         key = jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl="threefry2x32")
         self._learning = learning.Learning(told, key)
-        rows = told.max_states if self._learning.program.host.is_table else None
+        rows = told.max_states if told.network == "table" else None
         self._inputs = acting.Inputs(told.info_state_size, rows, input_scale)
         self._experience = buffer.Experience(told.num_actions, self._inputs.like)
         self._copies = 0
@@ -204,7 +204,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
 
     def met(self, info_states: Any) -> np.ndarray:
         """Which information states the model has an answer of its own for, bool [S]: a network for all."""
-        if not self._learning.program.host.is_table:
+        if self._learning.told.network != "table":
             return np.ones(len(info_states), bool)
         return self._inputs.many(info_states) >= 0
 
@@ -328,7 +328,15 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         shapes = checkpoint.shapes(folder)
         if shapes is None:
             raise ValueError(f"there is no checkpoint in {folder}.")
-        restored = checkpoint.restore(folder, self._snapshot_like(shapes))
+
+        def like(path: Any, leaf: Any) -> Any:
+            """A leaf of the size that the saved one has, where this depends on what was going on."""
+            name = jax.tree_util.keystr(path)
+            if not name.startswith(("['experience']", "['rows']")) or name.endswith("['counters']"):
+                return leaf
+            return np.zeros((*shapes.get(name, ())[:1], *leaf.shape[1:]), leaf.dtype)
+
+        restored = checkpoint.restore(folder, jax.tree_util.tree_map_with_path(like, self._snapshot()))
         if restored is None or restored.damaged:
             raise ValueError(f"the checkpoint in {folder} is damaged.")
         self._take(restored.tree)
@@ -349,17 +357,6 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             "largest": np.array([*learnt.returns, self._inputs.scale]),
             "loss": np.array(math.nan if learnt.loss is None else learnt.loss),
         }
-
-    def _snapshot_like(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-        """A snapshot of the sizes that a saved one has, where these depend on what was going on."""
-
-        def like(path: Any, leaf: Any) -> Any:
-            name = jax.tree_util.keystr(path)
-            if not name.startswith(("['experience']", "['rows']")) or name.endswith("['counters']"):
-                return leaf
-            return np.zeros((*shapes.get(name, ())[:1], *leaf.shape[1:]), leaf.dtype)
-
-        return jax.tree_util.tree_map_with_path(like, self._snapshot())
 
     def _take(self, saved: Mapping[str, Any]) -> None:
         learnt = self._learning

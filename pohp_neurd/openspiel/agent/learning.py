@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pohp_neurd import checks, learners, optimizers, shaping, types
+from pohp_neurd import checks, learners, optimizers, policy, shaping, types
 from pohp_neurd.openspiel.agent import acting
 
 _MAGNET = 0.2
@@ -135,7 +135,7 @@ class Learning:
         """Batches are padded to this length, so that one compiled update serves all."""
         self.loss: float | None = None
         self.info: learners.Info | None = None
-        self.adopt(self.program.init(self.program.host.model.init(key=key)))
+        self.adopt(self.program.init(self.program.model.init(key=key)))
 
     def adopt(self, state: learners.State) -> None:
         """Goes on from `state`."""
@@ -149,7 +149,7 @@ class Learning:
 
     def forward(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Logits and the critic's values, on the host."""
-        return self.program.host.forward(self.parameters, inputs)
+        return self.program.forward(self.parameters, inputs)
 
     def update(self, arrays: Mapping[str, np.ndarray]) -> None:
         """One update from choices as `Experience.arrays` has them, with agent states as the model takes them.
@@ -249,7 +249,8 @@ def decisions(
 class Program(NamedTuple):
     """The functions of an agent; agents of the same settings share one, and compile it once."""
 
-    host: acting.HostModel
+    model: policy.Model
+    forward: acting.Forward
     init: Any
     """Parameters -> learners.State."""
     update: Any
@@ -268,7 +269,7 @@ def program(told: Settings) -> Program:
 
 @functools.lru_cache(maxsize=32)
 def _program(told: Settings) -> Program:
-    host = acting.build(
+    model, forward, has_critic = acting.build(
         told.network,
         told.info_state_size,
         told.num_actions,
@@ -276,7 +277,7 @@ def _program(told: Settings) -> Program:
         told.max_states,
         told.baseline != "none",
     )
-    if told.baseline == "value" and not host.has_critic:
+    if told.baseline == "value" and not has_critic:
         raise ValueError("baseline 'value' needs a network that returns a value beside its logits.")
     strength = told.magnet_strength
     if strength is None:  # with one player too there is a reference, so that nothing changes its shape
@@ -287,7 +288,7 @@ def _program(told: Settings) -> Program:
     if told.max_global_gradient_norm is not None:
         parts.insert(0, optax.clip_by_global_norm(told.max_global_gradient_norm))
     init, update = learners.learner(
-        host.model.apply,
+        model.apply,
         learners.rule(told.learner, told.exploration),
         optax.chain(*parts),
         common_mode=told.common_mode,
@@ -302,7 +303,7 @@ def _program(told: Settings) -> Program:
         state, info = update(state, batch)
         return state, info, checks.all_finite(state)
 
-    return Program(host, init, jax.jit(watched), host.has_critic and told.baseline != "none")
+    return Program(model, forward, init, jax.jit(watched), has_critic and told.baseline != "none")
 
 
 class Annealing(NamedTuple):

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from pohp_neurd import checks
 from pohp_neurd.openspiel.live import play as playing
 from pohp_neurd.openspiel.live import train
 
@@ -56,8 +57,7 @@ def play(
     count = world.num_seats
     if not (len(policies) == count or (len(policies) == 2 and count > 2)):
         raise ValueError(f"{world.game} has {count} seats, but {len(policies)} policies were given.")
-    if num_episodes < 2 * count:
-        raise ValueError(f"num_episodes must be at least {2 * count}, but is {num_episodes}.")
+    checks.at_least("num_episodes", num_episodes, 2 * count)
     rounds = -(-num_episodes // count)
     shift = np.arange(rounds * count) % count
     seating = ((np.arange(count)[None, :] - shift[:, None]) % count).astype(np.int32)
@@ -86,11 +86,8 @@ def best_response_bound(
     `responder` is (world, frozen, seat, seed=) -> a trainer and its first state.
     """
     world = playing.live_game(game)
-    if num_updates < 1 or num_episodes < 2:
-        raise ValueError(
-            "num_updates must be at least 1 and num_episodes at least 2, "
-            f"but are {num_updates} and {num_episodes}."
-        )
+    checks.at_least("num_updates", num_updates)
+    checks.at_least("num_episodes", num_episodes, 2)
     everywhere = np.zeros((num_episodes, world.num_seats), np.int32)
     own = _returns(world, [frozen], everywhere, slots, seed, 0)
     gains, squares = [], _squared_error(own.sum(axis=1))

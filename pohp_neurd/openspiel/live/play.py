@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import draws, learners, neural, policy, types
+from pohp_neurd import checks, draws, learners, neural, policy, types
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import uniforms
 
@@ -27,14 +27,10 @@ class LiveGame(NamedTuple):
     """With simultaneous moves taken in turns."""
     num_seats: int
     num_actions: int
-    tensor_size: int
+    num_features: int
+    """Length of a network's input: the game's tensor, then the seat as a one-hot vector."""
     max_utility: float
     observer: compiling.Observer
-
-    @property
-    def num_features(self) -> int:
-        """Length of a network's input: the game's tensor, then the seat as a one-hot vector."""
-        return self.tensor_size + self.num_seats
 
     def features(self, state: Any, seat: int) -> Float[np.ndarray, "D"]:
         """A network's input at one state; `Views` fills whole batches with the same."""
@@ -55,8 +51,8 @@ def live_game(game: str | Any) -> LiveGame:
     if view is None:
         raise ValueError(f"{game} gives neither information-state nor observation tensors for a network.")
     observer = compiling.observer(game, view)
-    sizes = game.num_players(), game.num_distinct_actions(), len(observer.tensor)
-    return LiveGame(game, *sizes, float(game.max_utility()), observer)
+    seats, num_actions, size = game.num_players(), game.num_distinct_actions(), len(observer.tensor)
+    return LiveGame(game, seats, num_actions, size + seats, float(game.max_utility()), observer)
 
 
 def network(
@@ -152,8 +148,8 @@ def play(
     end would favour short ones. The outcome is a function of the arguments alone, unless the game samples
     its own chance events. Without `record`, no decisions are kept.
     """
-    if num_episodes < 1 or slots < 1:
-        raise ValueError(f"num_episodes and slots must be at least 1, but are {num_episodes} and {slots}.")
+    checks.at_least("num_episodes", num_episodes)
+    checks.at_least("slots", slots)
     if seating is None:
         seating = np.zeros((num_episodes, world.num_seats), np.int32)
     rng = np.random.default_rng(np.asarray(jax.random.bits(jax.random.fold_in(key, 0), (4,))))
