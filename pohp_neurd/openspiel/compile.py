@@ -86,9 +86,6 @@ def compile_game(
         than what the players see), or a function of OpenSpiel states. A wrong one is a ValueError that names
         two histories which it takes for one.
       max_nodes: a graph of more nodes is refused as soon as that is known.
-
-    Returns:
-      A `Tree`, or a `Graph` where `agent_state` is given.
     """
     checks.count("max_histories", max_histories)
     checks.count("max_nodes", max_nodes)
@@ -121,23 +118,21 @@ def compile_game(
         name=str(game),
         features=tensors,
     )
-    _games[compiled] = game
+    _origins[compiled] = game
     return compiled
 
 
 def may_be_larger(game: Any, max_histories: int) -> bool:
     """Whether only a walk can tell if a game that can be walked has more than `max_histories` histories."""
-    kind = game.get_type()
-    if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
-        return False
+    sampled = game.get_type().chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
     try:
-        return 0 < _playouts_above(game, max_histories) < _ABOVE
+        return not sampled and 0 < _playouts_above(game, max_histories) < _ABOVE
     except pyspiel.SpielError:  # which `compile_game` tells of
         return False
 
 
-_games: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _origins: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+"""A tree's game, a graph's `Origin`."""
 
 
 def origin_of(compiled: graph.Graph) -> graph_builder.Origin:
@@ -151,9 +146,9 @@ def origin_of(compiled: graph.Graph) -> graph_builder.Origin:
 
 def game_of(compiled: tree.Tree) -> Any:
     """The OpenSpiel game that a tree was compiled from, or one of its name if the tree comes from a file."""
-    if compiled not in _games:
-        _games[compiled] = load_game(compiled.name)
-    return _games[compiled]
+    if compiled not in _origins:
+        _origins[compiled] = load_game(compiled.name)
+    return _origins[compiled]
 
 
 def in_turns(game: Any, state: Any, player: int) -> Any:

@@ -75,7 +75,7 @@ def test_wrong_matches(kuhn):
         match.play(kuhn, [None] * 3, 10, 0)
     with pytest.raises(ValueError, match="num_episodes must be at least 4, but is 3"):
         match.play(kuhn, [None, None], 3, 0)
-    with pytest.raises(ValueError, match="but are 0 and 10"):
+    with pytest.raises(ValueError, match="num_updates must be at least 1, but is 0"):
         match.best_response_bound(kuhn, None, num_updates=0, num_episodes=10)
 
 

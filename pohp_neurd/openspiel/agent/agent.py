@@ -352,7 +352,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             "learner": learnt.state,
             "experience": self._experience.snapshot(),
             "rows": rows.reshape(-1, self.info_state_size),
-            "seed": uniforms.to_words(self._random.seed),
+            "seed": np.frombuffer(self._random.seed.to_bytes(16, "little"), "<u4"),
             "counters": np.array(counters, np.int64),
             "largest": np.array([*learnt.returns, self._inputs.scale]),
             "loss": np.array(math.nan if learnt.loss is None else learnt.loss),
@@ -365,7 +365,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._inputs.rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
         count, self._copies, learnt.capacity, players = saved["counters"].tolist()
         learnt.meet(players or None)
-        seed = uniforms.from_words(saved["seed"])
+        seed = int.from_bytes(saved["seed"].astype("<u4").tobytes(), "little")
         self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, self.player_id, count)
         # How many evaluations there were is not kept. By the count, what is drawn now repeats none of them.
         self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, self.player_id, count)
@@ -407,6 +407,4 @@ def _turn(time_step: Any, player: int | None) -> int | None:
             )
         return player
     current = int(time_step.current_player())
-    if player is None:
-        return current if current >= 0 else None
-    return player if player == current else None
+    return current if current >= 0 and player in (None, current) else None
