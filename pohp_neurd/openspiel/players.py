@@ -3,8 +3,9 @@
 And a person at the table, who plays against a policy in the terminal.
 """
 
+import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,11 +63,10 @@ class JointPolicy(openspiel_policy.Policy):
         legal = np.zeros((1, self.game.num_distinct_actions()), bool)
         legal[0, actions] = True
         features = [self._features(state, player)]
-        if player not in self._recognised and not self._recognises(player, features):
-            around = (
-                self._features(met, seat) for met, seat in _decisions(self.game, _SEARCHED) if seat == player
-            )
-            self._demand(player, any(self._recognises(player, [features]) for features in around))
+        around = (
+            [self._features(met, seat)] for met, seat in _decisions(self.game, _SEARCHED) if seat == player
+        )
+        self._check(player, itertools.chain([features], around))
         row = self._agents[player].probabilities(features, legal)[0].tolist()
         return {action: row[action] for action in actions}
 
@@ -83,7 +83,7 @@ class JointPolicy(openspiel_policy.Policy):
             rows = [tabular.state_lookup[name] for name in names]
             if rows:
                 features = [self._features(tabular.states[row], player) for row in rows]
-                self._demand(player, self._recognises(player, features))
+                self._check(player, [features])
                 legal = tabular.legal_actions_mask[rows]
                 tabular.action_probability_array[rows] = self._agents[player].probabilities(features, legal)
         return tabular
@@ -91,23 +91,17 @@ class JointPolicy(openspiel_policy.Policy):
     def _features(self, state: Any, player: int) -> list[float]:
         return _tensor(state, player, self._use_observation)
 
-    def _recognises(self, player: int, features: list[list[float]]) -> bool:
-        """Whether the player's agent has met one of these; one that has met nothing is uniform by right."""
-        agent = self._agents[player]
-        if agent.states_met == 0:
-            return True
-        recognised = bool(agent.met(features).any())
-        if recognised:
-            self._recognised.add(player)
-        return recognised
-
-    def _demand(self, player: int, recognised: bool) -> None:
-        if not recognised:
-            rows, kind = self._agents[player].states_met, _KINDS[self._use_observation]
+    def _check(self, player: int, batches: Iterable[list[list[float]]]) -> None:
+        """Raises unless the agent has met one of these; one that has met nothing is uniform by right."""
+        agent, kind = self._agents[player], _KINDS[self._use_observation]
+        if player in self._recognised or agent.states_met == 0:
+            return
+        if not any(agent.met(features).any() for features in batches):
             raise ValueError(
-                f"player {player}'s table has {rows} rows, but none for {kind} of {self.game}: train it on "
-                f"these, or say with use_observation what it was trained on."
+                f"player {player}'s table has {agent.states_met} rows, but none for {kind} of {self.game}: "
+                f"train it on these, or say with use_observation what it was trained on."
             )
+        self._recognised.add(player)
 
 
 class OraclePolicy(openspiel_policy.Policy):
