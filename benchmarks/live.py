@@ -20,7 +20,6 @@ import numpy as np  # noqa: E402
 
 from pohp_neurd import neural, policy, regularisation  # noqa: E402
 from pohp_neurd.openspiel import uniforms  # noqa: E402
-from pohp_neurd.openspiel.live import game as games  # noqa: E402
 from pohp_neurd.openspiel.live import play, train  # noqa: E402
 
 GAMES = ("liars_dice(numdice=2)", "phantom_ttt")
@@ -91,8 +90,8 @@ def best_seconds(calls):
 
 
 def compare(name, torso):
-    world = games.live_game(name)
-    model = games.network(world, torso)
+    world = play.live_game(name)
+    model = play.network(world, torso)
     network = play.Network(model, model.init(key=jax.random.key(0)))
     key = jax.random.key(1)
     calls = {
@@ -109,11 +108,11 @@ def compare(name, torso):
 
 
 def training(name):
-    world = games.live_game(name)
-    model = games.network(world, TORSO)
+    world = play.live_game(name)
+    model = play.network(world, TORSO)
     magnet = regularisation.Magnet(0.1, 0.01)
     learner = train.default_learner(model, learning_rate=0.01, magnet=magnet)
-    trainer = train.trainer(world, model, learner, slots=SLOTS)
+    trainer = train.Trainer(world, model, learner, slots=SLOTS)
     state, _ = train.advance(trainer, train.init(trainer), 10)
     # From the same state again and again: the same episodes, so that nothing new has to be compiled.
     seconds = best_seconds({"training": lambda: train.advance(trainer, state, 5)})["training"]

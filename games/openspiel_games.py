@@ -16,6 +16,8 @@ import numpy as np
 import pyspiel
 from pohp_neurd.games import cart_pole, catch, matrix_game
 
+from pohp_neurd import checks
+
 
 def _game_type(short_name: str, long_name: str, parameters: dict[str, int]) -> pyspiel.GameType:
     return pyspiel.GameType(
@@ -40,36 +42,24 @@ _CATCH_DEFAULTS = {"rows": 10, "columns": 5, "horizon": 9}
 _CATCH = _game_type("python_pohp_catch", "Catch with rewards 0 and -1", _CATCH_DEFAULTS)
 _CART_POLE_DEFAULTS = {"bins": 5, "horizon": 200}
 _CART_POLE = _game_type("python_pohp_cart_pole", "Cart pole with rewards 0 and -1", _CART_POLE_DEFAULTS)
+_CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 
 
 class _SoloGame(pyspiel.Game):
-    """What both games share: one agent, equally likely draws, an end after `horizon` decisions."""
+    """What both games share: one agent, equally likely draws, the sizes and bounds of a Process."""
 
-    def __init__(
-        self,
-        game_type: pyspiel.GameType,
-        params: dict[str, Any],
-        *,
-        num_actions: int,
-        horizon: int,
-        draw_values: int,
-        most_draws: int,
-        worst_return: float,
-        observation_size: int,
-    ):
-        self.horizon = horizon
-        self.draw_values = draw_values
-        self.most_draws = most_draws
-        self.observation_size = observation_size
+    def __init__(self, kind: pyspiel.GameType, params: Any, world: Any, draw_values: int, most_draws: int):
+        self.world, self.spec = world, world.spec
+        self.draw_values, self.most_draws = draw_values, most_draws
         info = pyspiel.GameInfo(
-            num_distinct_actions=num_actions,
+            num_distinct_actions=self.spec.num_actions,
             max_chance_outcomes=draw_values,
             num_players=1,
-            min_utility=worst_return,
+            min_utility=-self.spec.return_bound,
             max_utility=0.0,
-            max_game_length=horizon,
+            max_game_length=self.spec.horizon,
         )
-        super().__init__(game_type, info, params)
+        super().__init__(kind, info, params or {})
 
     def max_chance_nodes_in_history(self) -> int:
         """The most draws before the last decision."""
@@ -90,29 +80,28 @@ class _SoloGame(pyspiel.Game):
 
 
 class _SoloState(pyspiel.State):
-    """What the states of both games share: draws and moves so far, and a reward that waits for its state."""
+    """What the states of both games share: draws and moves so far, and a reward that waits for its state.
+
+    A game's own has `_draw(outcome)`, whether another draw follows; `_move(action)`, whether it costs 1,
+    whether a draw follows, whether the game ends; and `observation()`, zeros before all is drawn.
+    """
 
     def __init__(self, game: _SoloGame):
         super().__init__(game)
         # A clone is a deep copy, which must not copy the game: only its numbers are kept.
-        self._horizon = game.horizon
-        self._draw_values = game.draw_values
+        self._horizon, self._draw_values = game.spec.horizon, game.draw_values
         self.draws: list[int] = []
         self.moves: list[int] = []
-        self._chance_is_next = True
-        self._over = False
-        self._reward = 0.0
-        self._return = 0.0
+        self._next = _CHANCE
+        self._reward = self._return = 0.0
 
     def current_player(self) -> int:
         """Chance, the agent, or nobody."""
-        if self._over:
-            return pyspiel.PlayerId.TERMINAL
-        return pyspiel.PlayerId.CHANCE if self._chance_is_next else 0
+        return self._next
 
     def is_terminal(self) -> bool:
         """Whether the horizon is reached, or the game was over before it."""
-        return self._over
+        return self._next == _TERMINAL
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """All values of a draw, equally likely."""
@@ -123,38 +112,25 @@ class _SoloState(pyspiel.State):
         return list(range(self.num_distinct_actions()))
 
     def _apply_action(self, action: int) -> None:
-        if self._chance_is_next:
+        if self._next == _CHANCE:
             self.draws.append(action)
-            self._chance_is_next = self._draw(action)
+            self._next = _CHANCE if self._draw(action) else 0
             return
         self._return += self._reward
         self.moves.append(action)
-        missed, self._chance_is_next, ended = self._move(action)
+        missed, draw_follows, ended = self._move(action)
         self._reward = -1.0 if missed else 0.0
-        self._over = ended or len(self.moves) >= self._horizon
+        self._next = _CHANCE if draw_follows else 0
+        if ended or len(self.moves) >= self._horizon:
+            self._next = _TERMINAL
 
     def rewards(self) -> list[float]:
         """What the last decision cost, once chance has replied to it."""
-        return [0.0 if self._reward_waits() else self._reward]
+        return [0.0 if self._next == _CHANCE else self._reward]
 
     def returns(self) -> list[float]:
         """The sum of all rewards so far."""
         return [self._return + self.rewards()[0]]
-
-    def _reward_waits(self) -> bool:
-        return self._chance_is_next and not self._over
-
-    def _draw(self, outcome: int) -> bool:
-        """Takes a draw in; whether another one follows."""
-        raise NotImplementedError
-
-    def _move(self, action: int) -> tuple[bool, bool, bool]:
-        """Takes a move in; whether it costs 1, whether a draw follows, whether the game ends."""
-        raise NotImplementedError
-
-    def observation(self) -> np.ndarray:
-        """What there is to see, zeros before all is drawn."""
-        raise NotImplementedError
 
 
 class _Observer:
@@ -163,10 +139,10 @@ class _Observer:
     def __init__(self, game: _SoloGame, perfect_recall: bool = False, public_info: bool = True):
         shapes: dict[str, tuple[int, ...]] = {}
         if public_info:
-            shapes["observation"] = (game.observation_size,)
+            shapes["observation"] = (game.spec.observation_size,)
         if public_info and perfect_recall:
             shapes["draws"] = (game.most_draws, game.draw_values)
-            shapes["moves"] = (game.horizon, game.num_distinct_actions())
+            shapes["moves"] = (game.spec.horizon, game.spec.num_actions)
         self._perfect_recall = perfect_recall
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
         self.tensor = np.zeros(sum(sizes), np.float32)
@@ -198,18 +174,9 @@ class CatchGame(_SoloGame):
     def __init__(self, params: dict[str, Any] | None = None):
         given = {**_CATCH_DEFAULTS, **(params or {})}
         # The Process checks the sizes: its one sentence is ours.
-        self.world = catch.Catch(given["rows"], given["columns"], given["horizon"])
-        fall = self.world.rows - 1
-        super().__init__(
-            _CATCH,
-            params or {},
-            num_actions=3,
-            horizon=given["horizon"],
-            draw_values=self.world.columns,
-            most_draws=-(-given["horizon"] // fall),
-            worst_return=-float(given["horizon"] // fall),
-            observation_size=self.world.rows * self.world.columns,
-        )
+        world = catch.Catch(given["rows"], given["columns"], given["horizon"])
+        most_draws = -(-given["horizon"] // (world.rows - 1))
+        super().__init__(_CATCH, params, world, world.columns, most_draws)
 
     def new_initial_state(self) -> "CatchState":
         """The moment before the first ball."""
@@ -242,7 +209,7 @@ class CatchState(_SoloState):
         return cells.ravel()
 
     def _action_to_string(self, player: int, action: int) -> str:
-        return f"column {action}" if player == pyspiel.PlayerId.CHANCE else ("left", "stay", "right")[action]
+        return f"column {action}" if player == _CHANCE else ("left", "stay", "right")[action]
 
     def __str__(self) -> str:
         if self._board is None:
@@ -255,21 +222,11 @@ class CartPoleGame(_SoloGame):
 
     def __init__(self, params: dict[str, Any] | None = None):
         given = {**_CART_POLE_DEFAULTS, **(params or {})}
-        self.world = cart_pole.CartPole(given["horizon"])
-        if given["bins"] < 1:
-            raise ValueError(f"bins must be at least 1, but is {given['bins']}.")
+        world = cart_pole.CartPole(given["horizon"])
+        checks.at_least("bins", given["bins"])
         middles = (np.arange(given["bins"]) + 0.5) / given["bins"]
         self.starts = cart_pole.START_LIMIT * (2 * middles - 1)
-        super().__init__(
-            _CART_POLE,
-            params or {},
-            num_actions=2,
-            horizon=given["horizon"],
-            draw_values=given["bins"],
-            most_draws=4,
-            worst_return=-1.0,
-            observation_size=4,
-        )
+        super().__init__(_CART_POLE, params, world, given["bins"], 4)
 
     def new_initial_state(self) -> "CartPoleState":
         """The moment before the cart is put on its track."""
@@ -299,7 +256,7 @@ class CartPoleState(_SoloState):
         return np.zeros(4, np.float32) if self._cart is None else np.array(self._cart, np.float32)
 
     def _action_to_string(self, player: int, action: int) -> str:
-        return f"bin {action}" if player == pyspiel.PlayerId.CHANCE else ("left", "right")[action]
+        return f"bin {action}" if player == _CHANCE else ("left", "right")[action]
 
     def __str__(self) -> str:
         return f"start {self.draws}" if self._cart is None else cart_pole.render(self._cart)

@@ -16,12 +16,12 @@ command_line.define(configs.Play)
 def main(_: list[str]) -> None:
     """Loads the policy and plays one game."""
     config = command_line.config(configs.Play)
-    from pohp_neurd.openspiel import saved, terminal
+    from pohp_neurd.openspiel import players, saved
 
     trained = saved.load(config.checkpoint)
     policy = saved.openspiel_policy(trained, config.use)
     try:
-        returns = terminal.play(trained.about.game, policy, config.seat, seed=config.seed)
+        returns = players.play_in_terminal(trained.about.game, policy, config.seat, seed=config.seed)
     except (EOFError, KeyboardInterrupt):
         returns = None
     if returns is None:

@@ -26,9 +26,8 @@ from pohp_neurd import (
 from pohp_neurd.experiment import grid, sweep
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import host
-from pohp_neurd.openspiel import terminal
-from pohp_neurd.openspiel.live import game as games
-from pohp_neurd.openspiel.live import match, train
+from pohp_neurd.openspiel import players
+from pohp_neurd.openspiel.live import match, play, train
 from pohp_neurd.results import records, table
 
 KUHN = openspiel.compile_game("kuhn_poker")
@@ -80,8 +79,8 @@ FUNCTIONS = {
     "bot, folder": lambda: openspiel.bot("/nowhere", 0),
     "bot, seat": lambda: openspiel.bot(pyspiel.UniformRandomPolicy(pyspiel.load_game("kuhn_poker")), -1),
     "match.play": lambda: match.play("kuhn_poker", [None], 100, seed=0),
-    "terminal.play": lambda: terminal.play("kuhn_poker", None, 2),
-    "train.responder": lambda: train.responder(games.live_game("kuhn_poker"), None, 0, batch_episodes=0),
+    "players.play_in_terminal": lambda: players.play_in_terminal("kuhn_poker", None, 2),
+    "train.responder": lambda: train.responder(play.live_game("kuhn_poker"), None, 0, batch_episodes=0),
     "bandit.reduction, estimator": lambda: bandit.reduction(bandit.learners.regret_matching(), "icx"),
     "bandit.reduction, schedule": lambda: bandit.reduction(bandit.learners.regret_matching(), "cix", 2.0),
     "bandit.learners.hedge": lambda: bandit.learners.hedge(-1.0),

@@ -14,8 +14,7 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 from pohp_neurd import learners, policy
-from pohp_neurd.openspiel import terminal
-from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel import players
 from pohp_neurd.openspiel.live import match, train
 from pohp_neurd.openspiel.live import play as live_play
 
@@ -36,7 +35,7 @@ def uniform_model(num_actions):
 
 def live_batches(game, *, seed=0, updates=2, **keywords):
     """The decisions of every update of `train.advance`, whose learner writes them down and learns nothing."""
-    world = games.live_game(game)
+    world = live_play.live_game(game)
     model, seen = uniform_model(world.num_actions), []
 
     def update(state, decisions):
@@ -47,8 +46,8 @@ def live_batches(game, *, seed=0, updates=2, **keywords):
 
     learner = train.default_learner(model)
     keywords = {"batch_episodes": 1_024, "slots": 64, **keywords}
-    trainer = train.trainer(world, model, learner, seed=seed, **keywords)
-    trainer = trainer._replace(learner=learner._replace(update=update))  # not compiled
+    trainer = train.Trainer(world, model, learner, seed=seed, **keywords)
+    object.__setattr__(trainer, "learner", learner._replace(update=update))  # not compiled
     state = train.init(trainer)
     train.advance(trainer, state, updates)
     return seen, state
@@ -102,7 +101,7 @@ class Watcher(openspiel_policy.UniformRandomPolicy):
 
 def in_live_training(seed, count):
     watcher = Watcher(pyspiel.load_game("kuhn_poker"))
-    world = games.live_game("kuhn_poker")
+    world = live_play.live_game("kuhn_poker")
     trainer, state = train.responder(world, watcher, 0, seed=seed, batch_episodes=count, hidden_layers=(4,))
     train.advance(trainer, state, 1)
     return np.array(watcher.deals[1])
@@ -147,7 +146,7 @@ def test_training_evaluation_and_responders_are_dealt_other_cards():
 def test_steps_and_slots_of_a_player():
     """Many decisions of a game, of networks, uniform movers and OpenSpiel's policies: 512 games, 3 seats."""
     game = pyspiel.load_game("goofspiel(num_cards=4,players=3,points_order=descending,returns_type=win_loss)")
-    world = games.live_game(game)
+    world = live_play.live_game(game)
     seating = np.tile(np.arange(3, dtype=np.int32), (512, 1))
     model = uniform_model(world.num_actions)
     network = live_play.Network(model, model.init(key=jax.random.key(0)))
@@ -170,7 +169,7 @@ def test_games_in_the_terminal():
     game = pyspiel.load_game("kuhn_poker")
     for seed in range(800):
         watcher, told = Watcher(game), []
-        terminal.play("kuhn_poker", watcher, 0, seed=seed, ask=lambda _: "0", tell=told.append)
+        players.play_in_terminal("kuhn_poker", watcher, 0, seed=seed, ask=lambda _: "0", tell=told.append)
         deals.append(watcher.deals[1][0])
         moves.append("Player 1: Pass" in told)
     moves = np.array(moves).astype(int)

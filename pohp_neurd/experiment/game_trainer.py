@@ -26,9 +26,8 @@ from pohp_neurd import (
 from pohp_neurd.experiment import game_config
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import features, saved
-from pohp_neurd.openspiel.live import game as games
-from pohp_neurd.openspiel.live import match, train
+from pohp_neurd.openspiel import saved
+from pohp_neurd.openspiel.live import match, play, train
 
 
 class Trainer(NamedTuple):
@@ -126,7 +125,7 @@ class _Parts(NamedTuple):
 def _parts(config: game_config.Config) -> _Parts:
     tree = _tree(config.game, config.max_histories)
     neural_policy = config.policy == "neural"
-    seen = features.of_tree(tree) if neural_policy else None
+    seen = compiling.features_of(tree) if neural_policy else None
     arena = self_play.arena_of(tree, features=seen)
     weights = self_play.Weights(config.average_power or 0.0, config.average_forgetting or 0.0)
     loop = self_play.loop(
@@ -199,11 +198,11 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
 
 def live_trainer(config: game_config.Config) -> Trainer:
     """Self-play on live states, judged by play against the uniform policy, or alone by its own returns."""
-    world = games.live_game(config.game)
+    world = play.live_game(config.game)
     alone = world.num_seats == 1
     columns = ALONE if alone else AGAINST_UNIFORM
     separate = not config.shared
-    model = games.network(world, config.hidden_layers, critic=config.baseline, separate=separate)
+    model = play.network(world, config.hidden_layers, critic=config.baseline, separate=separate)
     scale = float(world.game.max_utility() - world.game.min_utility())
     learner = learners.learner(
         model.apply,
@@ -214,7 +213,7 @@ def live_trainer(config: game_config.Config) -> Trainer:
         entropy_cost=scale * config.entropy_cost,
         magnet=magnet(config, scale),
     )
-    trainer = train.trainer(
+    trainer = train.Trainer(
         world,
         model,
         learner,

@@ -2,13 +2,13 @@
 
 from pohp_neurd.openspiel.agent.agent import NeuRDCIX
 from pohp_neurd.openspiel.compile import compile_game, load_game
-from pohp_neurd.openspiel.nash_conv import nash_conv
 from pohp_neurd.openspiel.players import JointPolicy, OraclePolicy, bot
 from pohp_neurd.openspiel.policies import (
     LivePolicy,
     MemoryPolicy,
     NetworkPolicy,
     TablePolicy,
+    nash_conv,
     table_of,
     to_pyspiel_policy,
     to_tabular_policy,

@@ -1,20 +1,23 @@
-"""An OpenSpiel game, walked once into a tree."""
+"""An OpenSpiel game: loaded, walked once into a tree, and what a network sees of it."""
 
 import difflib
 import importlib
 import re
 import warnings
 import weakref
-from typing import Any, overload
+from collections.abc import Callable
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pyspiel
 import tqdm
+from jaxtyping import Float
+from open_spiel.python import observation as observations
 
 from pohp_neurd import agent_state as agent_states
 from pohp_neurd import checks
 from pohp_neurd.finite import graph, tree
-from pohp_neurd.openspiel import features, graph_builder
+from pohp_neurd.openspiel import graph_builder
 
 MAX_HISTORIES = 5_000_000
 MAX_BYTES = 2 * 2**30
@@ -83,9 +86,6 @@ def compile_game(
         than what the players see), or a function of OpenSpiel states. A wrong one is a ValueError that names
         two histories which it takes for one.
       max_nodes: a graph of more nodes is refused as soon as that is known.
-
-    Returns:
-      A `Tree`, or a `Graph` where `agent_state` is given.
     """
     checks.count("max_histories", max_histories)
     checks.count("max_nodes", max_nodes)
@@ -97,7 +97,7 @@ def compile_game(
         )
     if agent_state is not None:
         memory, view, told = graph_builder.chosen(game, agent_state, world)
-        made, origin = graph_builder.build(game, memory, view=view, world=told, max_nodes=max_nodes)
+        made, origin = graph_builder.build(game, memory, _eye(game, view), told, max_nodes)
         _origins[made] = origin
         return made
     try:
@@ -118,23 +118,21 @@ def compile_game(
         name=str(game),
         features=tensors,
     )
-    _games[compiled] = game
+    _origins[compiled] = game
     return compiled
 
 
 def may_be_larger(game: Any, max_histories: int) -> bool:
     """Whether only a walk can tell if a game that can be walked has more than `max_histories` histories."""
-    kind = game.get_type()
-    if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
-        return False
+    sampled = game.get_type().chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
     try:
-        return 0 < _playouts_above(game, max_histories) < _ABOVE
+        return not sampled and 0 < _playouts_above(game, max_histories) < _ABOVE
     except pyspiel.SpielError:  # which `compile_game` tells of
         return False
 
 
-_games: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _origins: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+"""A tree's game, a graph's `Origin`."""
 
 
 def origin_of(compiled: graph.Graph) -> graph_builder.Origin:
@@ -148,9 +146,9 @@ def origin_of(compiled: graph.Graph) -> graph_builder.Origin:
 
 def game_of(compiled: tree.Tree) -> Any:
     """The OpenSpiel game that a tree was compiled from, or one of its name if the tree comes from a file."""
-    if compiled not in _games:
-        _games[compiled] = load_game(compiled.name)
-    return _games[compiled]
+    if compiled not in _origins:
+        _origins[compiled] = load_game(compiled.name)
+    return _origins[compiled]
 
 
 def in_turns(game: Any, state: Any, player: int) -> Any:
@@ -177,9 +175,76 @@ def in_turns(game: Any, state: Any, player: int) -> Any:
 
 def information_string(state: Any, player: int) -> str:
     """What tells the player's information states apart: their strings, or failing that its observations'."""
-    if state.get_game().get_type().provides_information_state_string:
-        return state.information_state_string(player)
-    return state.observation_string(player)
+    return getattr(state, _view(state.get_game(), "string") or "observation_string")(player)
+
+
+def tensor_view(game: Any) -> str | None:
+    """The name of a game's tensor: the information state's, failing that the observation's, or None."""
+    return _view(game, "tensor")
+
+
+def _view(game: Any, form: str) -> str | None:
+    views = (f"information_state_{form}", f"observation_{form}")
+    return next((view for view in views if getattr(game.get_type(), f"provides_{view}")), None)
+
+
+def features_of(compiled: tree.Tree) -> Float[np.ndarray, "S D"]:
+    """What a network sees of every information state of a compiled game."""
+    seats = np.eye(compiled.num_agents)[compiled.state_player]
+    return np.concatenate([compiled.features, seats], axis=1).astype(np.float32)
+
+
+class Observer(NamedTuple):
+    """`set_from(state, player)` writes what the player sees into `tensor`, the same array every time."""
+
+    set_from: Callable[[Any, int], None]
+    tensor: Float[np.ndarray, "D"]
+
+
+def observer(game: Any, view: str, *, everyone: bool = False) -> Observer:
+    """An observer of the tensor `view`, for the player to move, or for `everyone` at any time.
+
+    OpenSpiel's own observers write it without a Python list, several times as fast; nothing promises that it
+    is the same tensor, so that one episode of random play has to show it.
+    """
+    tensor = np.zeros(getattr(game, f"{view}_size")(), np.float32)
+
+    def ask(state: Any, player: int) -> None:
+        tensor[:] = getattr(state, view)(player)
+
+    asking = Observer(ask, tensor)
+    kind = pyspiel.IIGObservationType(perfect_recall=True) if view == "information_state_tensor" else None
+    try:
+        quick = observations.make_observation(game, kind)
+    except (RuntimeError, ValueError):
+        return asking
+    written = getattr(quick, "tensor", None)
+    if written is None or written.dtype != np.float32 or written.shape != tensor.shape:
+        return asking
+    # The one that C++ fills itself needs no detour through Python.
+    direct = Observer(getattr(quick, "_observation", quick).set_from, written)
+    rng, state = np.random.default_rng(0), game.new_initial_state()
+    while not state.is_terminal():
+        mover = state.current_player()
+        for player in range(game.num_players()) if everyone else [mover] * (mover >= 0):
+            direct.set_from(state, player)
+            asking.set_from(state, player)
+            if not np.array_equal(direct.tensor, asking.tensor):
+                return asking
+        actions = state.legal_actions()
+        state.apply_action(actions[rng.integers(len(actions))])
+    return direct
+
+
+def _eye(game: Any, view: str) -> Callable[[Any, int], bytes]:
+    """What a player sees of a state, as the bytes of a float32 tensor."""
+    shown = observer(game, view, everyone=True)
+
+    def look(state: Any, player: int) -> bytes:
+        shown.set_from(state, player)
+        return shown.tensor.tobytes()
+
+    return look
 
 
 def _load(name: str) -> Any:
@@ -218,22 +283,6 @@ def _title(game: Any) -> str:
     return inside["name"] if isinstance(inside, dict) else game.get_type().short_name
 
 
-def _string_method(game: Any) -> str:
-    """The name of the method that tells a player's information states apart, as in `information_string`."""
-    kind = game.get_type()
-    if kind.provides_information_state_string:
-        return "information_state_string"
-    if kind.provides_observation_string:
-        warnings.warn(
-            f"{game} gives no information-state strings: its observation strings stand in for "
-            "them, so that policies may forget what an information state would remember. Best responses "
-            "and NashConv are still over everything a player has seen and done.",
-            stacklevel=4,
-        )
-        return "observation_string"
-    raise ValueError(f"{game} gives neither information-state nor observation strings.")
-
-
 def _playouts_above(game: Any, max_histories: int) -> int:
     """In how many random playouts a game looks as if it had more than ten times `max_histories` histories.
 
@@ -262,8 +311,17 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree.Rows, np.
     depth first. Children are made when their turn comes: some games' states are so large that a path's
     siblings would fill the memory.
     """
-    string_of, tensor_of = _string_method(game), features.tensor_view(game)
-    may_disagree = string_of != "information_state_string"
+    string_of, tensor_of = _view(game, "string"), tensor_view(game)
+    if string_of is None:
+        raise ValueError(f"{game} gives neither information-state nor observation strings.")
+    may_disagree = string_of == "observation_string"
+    if may_disagree:
+        warnings.warn(
+            f"{game} gives no information-state strings: its observation strings stand in for "
+            "them, so that policies may forget what an information state would remember. Best responses "
+            "and NashConv are still over everything a player has seen and done.",
+            stacklevel=3,
+        )
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     rows, tensors = tree.Rows(), []
     states, actions_of = rows.states, rows.actions

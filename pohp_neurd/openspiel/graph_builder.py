@@ -1,7 +1,7 @@
 """An OpenSpiel game as a graph: histories that agree in all that the future depends on are one node."""
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,6 @@ import tqdm
 
 from pohp_neurd import agent_state
 from pohp_neurd.finite import graph
-from pohp_neurd.openspiel import features
 
 MAX_NODES = 5_000_000
 _CONTINUATIONS = 2_000  # pairs of merged histories that are played on side by side
@@ -29,10 +28,12 @@ class Memory(NamedTuple):
     sees_actions: bool = True
     """Whether an agent state tells the legal actions too. Not every tensor does: Leduc poker's does not."""
 
+    def at(self, kept: tuple[Any] | None, seen: bytes) -> Hashable:
+        """The agent state where `seen` is seen; `kept` holds what was kept, None at the first turn."""
+        return self.begin(seen) if kept is None else self.resume(kept[0], seen)
 
-def last_observation() -> Memory:
-    """What the agent sees now."""
-    return Memory(lambda seen: seen, lambda state, action: None, lambda kept, seen: seen)
+
+_LAST_OBSERVATION = Memory(lambda seen: seen, lambda state, action: None, lambda kept, seen: seen)
 
 
 def window(length: int) -> Memory:
@@ -61,6 +62,8 @@ def updated(memory: agent_state.UpdateFunction) -> Memory:
     )
 
 
+Eye = Callable[[Any, int], bytes]
+"""What a player sees of an OpenSpiel state: a float32 tensor's bytes."""
 World = Callable[[Any], Hashable]
 """What the future depends on of an OpenSpiel state, beside what its players see and remember."""
 
@@ -76,9 +79,9 @@ def chosen(game: Any, memory: Any, world: Any) -> tuple[Memory, str, World]:
     if isinstance(memory, agent_state.UpdateFunction):
         memory = updated(memory)
     elif memory == "information_state":
-        memory, view = last_observation(), "information_state_tensor"
+        memory, view = _LAST_OBSERVATION, "information_state_tensor"
     elif memory == "observation":
-        memory = last_observation()
+        memory = _LAST_OBSERVATION
     elif isinstance(memory, str) and re.fullmatch(r"window:\d+", memory):
         memory = window(int(memory.removeprefix("window:")))
     elif not isinstance(memory, Memory):
@@ -96,6 +99,8 @@ def chosen(game: Any, memory: Any, world: Any) -> tuple[Memory, str, World]:
 class _Node(NamedTuple):
     """The first history of a node."""
 
+    place: int
+    """In its level: the nodes of one number of moves."""
     state: Any
     player: int
     actions: Any
@@ -106,19 +111,12 @@ class _Node(NamedTuple):
     """What every agent carries from its last turn."""
 
 
-class _Level(NamedTuple):
-    """The nodes of one number of moves."""
-
-    nodes: list[_Node]
-    places: dict[Hashable, int]
-
-
 class Origin(NamedTuple):
     """Where a graph comes from: what it takes to find the row of a live state."""
 
     game: Any
     memory: Memory
-    eye: Callable[[Any, int], bytes]
+    eye: Eye
     rows: Mapping[tuple[int, Hashable], int]
 
     def row(self, state: Any, player: int) -> int | None:
@@ -126,49 +124,39 @@ class Origin(NamedTuple):
         past, kept = self.game.new_initial_state(), None
         for action in state.history():
             if past.current_player() == player:
-                kept = (self.memory.keep(self._remembered(past, player, kept), action),)
+                kept = (self.memory.keep(self.memory.at(kept, self.eye(past, player)), action),)
             past.apply_action(action)
-        now = self._remembered(state, player, kept)
+        now = self.memory.at(kept, self.eye(state, player))
         actions = tuple(state.legal_actions(player))
         return self.rows.get((player, (now, actions) if self.memory.sees_actions else now))
 
-    def _remembered(self, state: Any, player: int, kept: tuple[Any] | None) -> Hashable:
-        seen = self.eye(state, player)
-        return self.memory.begin(seen) if kept is None else self.memory.resume(kept[0], seen)
 
-
-def build(
-    game: Any, memory: Memory, *, view: str, world: World, max_nodes: int = MAX_NODES
-) -> tuple[graph.Graph, Origin]:
+def build(game: Any, memory: Memory, eye: Eye, world: World, max_nodes: int) -> tuple[graph.Graph, Origin]:
     """The graph of `game` for agents with that memory, level by level.
 
     Every merge is checked: who moves, what can happen next, and what every player sees are the same. Some
     merged pairs are also played to their ends side by side. Raises a ValueError that names two histories
     that were wrongly merged.
     """
-    eye = _eye(game, view)
-    num_agents = game.num_players()
     rewarded = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    rows = graph.Rows(num_agents)
+    rows = graph.Rows(game.num_players())
     merges: list[tuple[Any, Any]] = []
     rng = np.random.default_rng(0)
-    num_merges = 0
-    level = _Level([], {})
-    _enter(level, game.new_initial_state(), (None,) * num_agents, eye, world, rewarded)
-    total = 0
+    num_merges = total = 0
+    level: dict[Hashable, _Node] = {}
+    _enter(level, game.new_initial_state(), (None,) * game.num_players(), eye, world, rewarded)
     with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
-        while level.nodes:
-            following = _Level([], {})
+        while level:
+            following: dict[Hashable, _Node] = {}
             rows.begin_level()
-            for place, (state, player, pairs, views, kept) in enumerate(level.nodes):
+            for place, state, player, pairs, views, kept in level.values():
                 if place % _REFRESH == 0:
                     progress.update(total + place - progress.n)
                 before = state.returns() if rewarded else None
                 row_state, sight = -1, -1
                 if player >= 0:
                     seen, actions = views[player], tuple(pairs)
-                    mine = kept[player]
-                    agent_state = memory.begin(seen) if mine is None else memory.resume(mine[0], seen)
+                    agent_state = memory.at(kept[player], seen)
                     known = (agent_state, actions) if memory.sees_actions else agent_state
                     row_state = rows.agent_state(player, known, actions, seen)
                     sight = rows.sight(player, (seen, actions))
@@ -176,26 +164,24 @@ def build(
                 rows.node(player, row_state, sight)
                 for action, probability in pairs:
                     child = state.child(action)
+                    remembered = kept
                     if player >= 0:
-                        carried = list(kept)
-                        carried[player] = (memory.keep(agent_state, action),)
-                        remembered = tuple(carried)
-                    else:
-                        remembered = kept
+                        carried = (memory.keep(agent_state, action),)
+                        remembered = (*kept[:player], carried, *kept[player + 1 :])
                     if child.is_terminal():
                         rows.edge(action, -1, probability, _gained(child, before))
                         continue
-                    found, is_new = _enter(following, child, remembered, eye, world, rewarded)
-                    if not is_new:
+                    found = _enter(following, child, remembered, eye, world, rewarded)
+                    if found.state is not child:
                         num_merges += 1
                         # A sample of all merges, of fixed size.
                         if len(merges) < _CONTINUATIONS:
-                            merges.append((following.nodes[found].state, child))
+                            merges.append((found.state, child))
                         elif (slot := int(rng.integers(num_merges))) < _CONTINUATIONS:
-                            merges[slot] = following.nodes[found].state, child
-                    rows.edge(action, found, probability, _gained(child, before) if rewarded else None)
-            total += len(level.nodes)
-            if total + len(following.nodes) > max_nodes:
+                            merges[slot] = found.state, child
+                    rows.edge(action, found.place, probability, _gained(child, before) if rewarded else None)
+            total += len(level)
+            if total + len(following) > max_nodes:
                 raise ValueError(
                     f"{game.get_type().short_name} has more than {max_nodes:,} nodes with these agent "
                     "states: raise max_nodes, let agents remember less, or play it live instead."
@@ -203,28 +189,24 @@ def build(
             level = following
     largest = max((max(actions, default=0) for actions in rows.actions), default=0)
     num_actions = max(game.num_distinct_actions(), largest + 1)
-    _continue_side_by_side(merges, eye, world, rng)
+    _continue_side_by_side(merges, eye, rng)
     made, numbers = rows.finish(num_actions, str(game))
     return made, Origin(game, memory, eye, numbers)
 
 
 def _enter(
-    level: _Level, state: Any, kept: tuple[Any, ...], eye: Any, world: World, rewarded: bool
-) -> tuple[int, bool]:
-    """The place of `state` in its level, and whether it is new there; a merge is checked."""
+    level: dict[Hashable, _Node], state: Any, kept: tuple[Any, ...], eye: Eye, world: World, rewarded: bool
+) -> _Node:
+    """The node of `state` in its level, new or a merge, which is checked."""
     player = state.current_player()
     views = tuple([eye(state, agent) for agent in range(len(kept))])
     # With what was earned so far, so that returns are sums of what stands at nodes, as in a tree.
     key = (player, world(state), views, kept, tuple(state.returns()) if rewarded else None)
-    place = level.places.setdefault(key, len(level.nodes))
     actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
-    if place < len(level.nodes):
-        known = level.nodes[place]
-        if actions != known.actions:
-            raise _wrong(known.state, state, "what can happen next", known.actions, actions)
-        return place, False
-    level.nodes.append(_Node(state, player, actions, views, kept))
-    return place, True
+    node = level.setdefault(key, _Node(len(level), state, player, actions, views, kept))
+    if actions != node.actions:
+        raise _wrong(node.state, state, "what can happen next", node.actions, actions)
+    return node
 
 
 def _gained(child: Any, before: list[float] | None) -> list[float]:
@@ -232,27 +214,16 @@ def _gained(child: Any, before: list[float] | None) -> list[float]:
     return total if before is None else [now - then for now, then in zip(total, before, strict=True)]
 
 
-def _eye(game: Any, view: str) -> Callable[[Any, int], bytes]:
-    """What a player sees of a state, as the bytes of a float32 tensor."""
-    observer = features.observer(game, view, everyone=True)
-
-    def look(state: Any, player: int) -> bytes:
-        observer.set_from(state, player)
-        return observer.tensor.tobytes()
-
-    return look
-
-
-def _continue_side_by_side(merges: list[Any], eye: Any, world: World, rng: np.random.Generator) -> None:
+def _continue_side_by_side(merges: list[Any], eye: Eye, rng: np.random.Generator) -> None:
     """Plays merged histories to their ends with the same random moves: all must go alike."""
     for one, other in merges:
         first, second = one.clone(), other.clone()
-        num_players = first.num_players()
         start = np.array(first.returns()), np.array(second.returns())
         while not first.is_terminal():
-            what = _difference(first, second, eye, num_players)
-            if what is not None:
-                raise _wrong(one, other, *what)
+            for (what, here), (_, there) in zip(_facts(first, eye), _facts(second, eye), strict=False):
+                if here != there:
+                    shown = ("one thing", "another") if isinstance(here, bytes) else (here, there)
+                    raise _wrong(one, other, what, *shown)
             moves = first.legal_actions()
             action = moves[int(rng.integers(len(moves)))]
             first.apply_action(action)
@@ -264,17 +235,13 @@ def _continue_side_by_side(merges: list[Any], eye: Any, world: World, rng: np.ra
             raise _wrong(one, other, "when the game ends", "over", "not over")
 
 
-def _difference(first: Any, second: Any, eye: Any, num_players: int) -> tuple[str, Any, Any] | None:
-    if first.current_player() != second.current_player():
-        return "whose turn it is", first.current_player(), second.current_player()
-    if first.legal_actions() != second.legal_actions():
-        return "the legal actions", first.legal_actions(), second.legal_actions()
-    if first.is_chance_node() and first.chance_outcomes() != second.chance_outcomes():
-        return "the chances", first.chance_outcomes(), second.chance_outcomes()
-    for player in range(num_players):
-        if eye(first, player) != eye(second, player):
-            return f"what player {player} sees", "one thing", "another"
-    return None
+def _facts(state: Any, eye: Eye) -> Iterator[tuple[str, Any]]:
+    yield "whose turn it is", state.current_player()
+    yield "the legal actions", state.legal_actions()
+    if state.is_chance_node():
+        yield "the chances", state.chance_outcomes()
+    for player in range(state.num_players()):
+        yield f"what player {player} sees", eye(state, player)
 
 
 def _wrong(one: Any, other: Any, what: str, here: Any, there: Any) -> ValueError:

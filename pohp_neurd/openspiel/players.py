@@ -1,13 +1,19 @@
-"""Agents and policies as OpenSpiel's algorithms take them: a joint policy, an oracle for PSRO, a bot."""
+"""Agents and policies as OpenSpiel's algorithms take them: a joint policy, an oracle for PSRO, a bot.
 
+And a person at the table, who plays against a policy in the terminal.
+"""
+
+import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from pohp_neurd import checks
+from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies, saved, uniforms
 from pohp_neurd.openspiel.agent.agent import NeuRDCIX, Seat
 
@@ -57,11 +63,10 @@ class JointPolicy(openspiel_policy.Policy):
         legal = np.zeros((1, self.game.num_distinct_actions()), bool)
         legal[0, actions] = True
         features = [self._features(state, player)]
-        if player not in self._recognised and not self._recognises(player, features):
-            around = (
-                self._features(met, seat) for met, seat in _decisions(self.game, _SEARCHED) if seat == player
-            )
-            self._demand(player, any(self._recognises(player, [features]) for features in around))
+        around = (
+            [self._features(met, seat)] for met, seat in _decisions(self.game, _SEARCHED) if seat == player
+        )
+        self._check(player, itertools.chain([features], around))
         row = self._agents[player].probabilities(features, legal)[0].tolist()
         return {action: row[action] for action in actions}
 
@@ -78,7 +83,7 @@ class JointPolicy(openspiel_policy.Policy):
             rows = [tabular.state_lookup[name] for name in names]
             if rows:
                 features = [self._features(tabular.states[row], player) for row in rows]
-                self._demand(player, self._recognises(player, features))
+                self._check(player, [features])
                 legal = tabular.legal_actions_mask[rows]
                 tabular.action_probability_array[rows] = self._agents[player].probabilities(features, legal)
         return tabular
@@ -86,23 +91,17 @@ class JointPolicy(openspiel_policy.Policy):
     def _features(self, state: Any, player: int) -> list[float]:
         return _tensor(state, player, self._use_observation)
 
-    def _recognises(self, player: int, features: list[list[float]]) -> bool:
-        """Whether the player's agent has met one of these; one that has met nothing is uniform by right."""
-        agent = self._agents[player]
-        if agent.states_met == 0:
-            return True
-        recognised = bool(agent.met(features).any())
-        if recognised:
-            self._recognised.add(player)
-        return recognised
-
-    def _demand(self, player: int, recognised: bool) -> None:
-        if not recognised:
-            rows, kind = self._agents[player].states_met, _KINDS[self._use_observation]
+    def _check(self, player: int, batches: Iterable[list[list[float]]]) -> None:
+        """Raises unless the agent has met one of these; one that has met nothing is uniform by right."""
+        agent, kind = self._agents[player], _KINDS[self._use_observation]
+        if player in self._recognised or agent.states_met == 0:
+            return
+        if not any(agent.met(features).any() for features in batches):
             raise ValueError(
-                f"player {player}'s table has {rows} rows, but none for {kind} of {self.game}: train it on "
-                f"these, or say with use_observation what it was trained on."
+                f"player {player}'s table has {agent.states_met} rows, but none for {kind} of {self.game}: "
+                f"train it on these, or say with use_observation what it was trained on."
             )
+        self._recognised.add(player)
 
 
 class OraclePolicy(openspiel_policy.Policy):
@@ -176,9 +175,6 @@ class PolicyBot(pyspiel.Bot):
     def restart_at(self, state: Any) -> None:
         """Nothing is remembered between states."""
 
-    def inform_action(self, state: Any, player_id: Any, action: Any) -> None:
-        """Nothing is remembered between states."""
-
     def get_policy(self, state: Any) -> list[tuple[int, float]]:
         """(action, probability) for every legal action."""
         return self.step_with_policy(state)[0]
@@ -188,7 +184,14 @@ class PolicyBot(pyspiel.Bot):
         legal = state.legal_actions(self._player)
         if not legal:
             raise ValueError(f"player {self._player} has no legal action in this state.")
-        known = self._probabilities(state)
+        if not isinstance(self._policy, pyspiel.Policy):
+            known = self._policy.action_probabilities(state, self._player)
+        elif not state.is_simultaneous_node():
+            known = dict(self._policy.action_probabilities(state))  # C++ asks the state for the player
+        else:
+            raise ValueError(
+                "players move at the same time here, where C++ policies do not answer: use one of Python."
+            )
         # Whatever a policy says of other actions, only legal ones are drawn.
         weights = np.array([float(known.get(action, 0.0)) for action in legal])
         if not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):  # False for NaN too
@@ -199,15 +202,6 @@ class PolicyBot(pyspiel.Bot):
     def step(self, state: Any) -> int:
         """An action drawn from the policy; always a legal one."""
         return self.step_with_policy(state)[1]
-
-    def _probabilities(self, state: Any) -> dict[int, Any]:
-        if isinstance(self._policy, pyspiel.Policy):  # C++ asks the state for the player
-            if state.is_simultaneous_node():
-                raise ValueError(
-                    "players move at the same time here, where C++ policies do not answer: use one of Python."
-                )
-            return dict(self._policy.action_probabilities(state))
-        return self._policy.action_probabilities(state, self._player)
 
 
 def bot(checkpoint_or_policy: Any, player_id: int, *, seed: int = 0) -> pyspiel.Bot:
@@ -223,6 +217,73 @@ def bot(checkpoint_or_policy: Any, player_id: int, *, seed: int = 0) -> pyspiel.
     if player_id < 0:
         raise ValueError(f"player_id must be at least 0, but is {player_id}.")
     return PolicyBot(policy, player_id, seed)
+
+
+QUIT = "q"
+HINT = "?"
+
+
+def play_in_terminal(
+    game: Any,
+    policy: Any,
+    seat: int,
+    *,
+    seed: int = 0,
+    ask: Callable[[str], str] = input,
+    tell: Callable[[str], None] = print,
+) -> list[float] | None:
+    """One game; everyone's returns, or None if the person left.
+
+    At each turn the person sees what its seat knows and the legal actions by name, and answers with a number
+    or a name, HINT for the policy's own probabilities, or QUIT.
+    """
+    game = compiling.load_game(game)
+    checks.index("seat", seat, game.num_players())
+    chance = np.random.default_rng(seed)
+    bots = {p: PolicyBot(policy, p, seed) for p in range(game.num_players()) if p != seat}
+    state = game.new_initial_state()
+    while not state.is_terminal():
+        if state.is_chance_node():
+            state.apply_action(uniforms.pick(state.chance_outcomes(), chance.random()))
+            continue
+        player = state.current_player()
+        if player == seat:
+            action = _asked(state, policy, seat, ask, tell)
+            if action is None:
+                return None
+        else:
+            action = bots[player].step(state)
+            tell(f"Player {player}: {state.action_to_string(player, action)}")
+        state.apply_action(action)
+    tell("")
+    tell(str(state))
+    tell("Returns: " + ", ".join(f"player {i} {r:+g}" for i, r in enumerate(state.returns())))
+    return list(state.returns())
+
+
+def _asked(
+    state: Any, policy: Any, seat: int, ask: Callable[[str], str], tell: Callable[[str], None]
+) -> int | None:
+    legal = state.legal_actions(seat)
+    names = [state.action_to_string(seat, action) for action in legal]
+    tell("")
+    tell(compiling.information_string(state, seat))
+    choices = ", ".join(f"{number} {name}" for number, name in enumerate(names))
+    while True:
+        answer = ask(
+            f"You are player {seat}. {choices} ({HINT} for the policy's advice, {QUIT} to leave): "
+        ).strip()
+        if answer == QUIT:
+            return None
+        if answer == HINT:
+            chances = policy.action_probabilities(state, seat)
+            tell(", ".join(f"{name} {chances[a]:.1%}" for a, name in zip(legal, names, strict=True)))
+        elif answer.isdigit() and int(answer) < len(legal):
+            return legal[int(answer)]
+        elif answer.lower() in [name.lower() for name in names]:
+            return legal[[name.lower() for name in names].index(answer.lower())]
+        else:
+            tell(f"{answer!r} is none of the choices: type a number from 0 to {len(legal) - 1}, or a name.")
 
 
 _KINDS = {False: "information states", True: "observations"}

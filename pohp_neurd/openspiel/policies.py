@@ -1,5 +1,6 @@
-"""Policies across the boundary: ours to OpenSpiel's, OpenSpiel's to ours."""
+"""Policies across the boundary: ours to OpenSpiel's, OpenSpiel's to ours; and the NashConv of all of them."""
 
+import collections
 import weakref
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -14,8 +15,7 @@ from pohp_neurd import policy as policies
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import features
-from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel.live import play
 
 Table = Float[np.ndarray, "S A"]
 
@@ -94,7 +94,7 @@ class NetworkPolicy(TablePolicy):
         if known is not None:
             return known
         game, actions = state.get_game(), state.legal_actions(player)
-        view = features.tensor_view(game)
+        view = compiling.tensor_view(game)
         if (
             game.get_type().short_name != self.game.get_type().short_name
             or state.num_players() != len(self.player_ids)
@@ -112,7 +112,7 @@ class NetworkPolicy(TablePolicy):
 class LivePolicy(RowPolicy):
     """A network on the features of a live game, without a tree: computed state by state."""
 
-    def __init__(self, world: games.LiveGame, network: tuple[policies.Model, types.Parameters]) -> None:
+    def __init__(self, world: play.LiveGame, network: tuple[policies.Model, types.Parameters]) -> None:
         openspiel_policy.Policy.__init__(self, world.game, list(range(world.num_seats)))
         self._world, self._network = world, network
 
@@ -139,7 +139,7 @@ def _is_of(state: Any, game: Any) -> bool:
 def _checked(world: trees.Tree | graph.Graph, table: Any) -> Table:
     checks.shape("table", table, world.legal.shape)
     exact.check_policy(table, world)
-    return _float64(table)
+    return float64(table)
 
 
 def _computed(network: Any, seen: np.ndarray, actions: list[int], num_actions: int) -> np.ndarray:
@@ -147,7 +147,7 @@ def _computed(network: Any, seen: np.ndarray, actions: list[int], num_actions: i
     model, parameters = network
     legal = np.zeros((1, num_actions), bool)
     legal[0, actions] = True
-    return _float64(policies.table(model.apply, parameters, seen[None], legal))[0]
+    return float64(policies.table(model.apply, parameters, seen[None], legal))[0]
 
 
 class TurnsPolicy(openspiel_policy.TabularPolicy):
@@ -206,7 +206,7 @@ def table_of(tree: trees.Tree, policy: Any) -> np.ndarray:
 
 def to_tabular_policy(tree: trees.Tree, policy: Any) -> openspiel_policy.TabularPolicy:
     """`policy` as OpenSpiel's TabularPolicy, without another walk over the game."""
-    table = _float64(table_of(tree, policy))
+    table = float64(table_of(tree, policy))
     witnesses = witness_states(tree)
     states = {state.history_str(): state for state in witnesses}
     tabular = TurnsPolicy(compiling.game_of(tree), states=states)
@@ -217,7 +217,7 @@ def to_tabular_policy(tree: trees.Tree, policy: Any) -> openspiel_policy.Tabular
 
 def to_pyspiel_policy(tree: trees.Tree, policy: Any) -> pyspiel.TabularPolicy:
     """`policy` as C++'s TabularPolicy, for C++ algorithms."""
-    table = _float64(table_of(tree, policy))
+    table = float64(table_of(tree, policy))
     return pyspiel.TabularPolicy(
         {
             name: [(int(action), float(row[action])) for action in np.flatnonzero(legal)]
@@ -235,19 +235,16 @@ def witness_states(tree: trees.Tree) -> list[Any]:
         game = compiling.game_of(tree)
         decisions = np.flatnonzero(tree.information_state >= 0)
         _, first = np.unique(tree.information_state[decisions], return_index=True)
-        _witnesses[tree] = [_replay(tree, game, row) for row in decisions[first].tolist()]
+        states = [game.new_initial_state() for _ in first]
+        for state, row in zip(states, decisions[first].tolist(), strict=True):
+            actions = []
+            while tree.parent[row] >= 0:
+                actions.append(int(tree.incoming_action[row]))
+                row = int(tree.parent[row])
+            for action in reversed(actions):
+                state.apply_action(action)
+        _witnesses[tree] = states
     return _witnesses[tree]
-
-
-def _replay(tree: trees.Tree, game: Any, row: int) -> Any:
-    actions = []
-    while tree.parent[row] >= 0:
-        actions.append(int(tree.incoming_action[row]))
-        row = int(tree.parent[row])
-    state = game.new_initial_state()
-    for action in reversed(actions):
-        state.apply_action(action)
-    return state
 
 
 def _all_in(known: Collection[str], tree: trees.Tree, whose: str = "") -> tuple[str, ...]:
@@ -262,16 +259,11 @@ def _is_simultaneous(game: Any) -> bool:
     return game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
 
 
-def _ask(policy: openspiel_policy.Policy, state: Any) -> dict[int, float]:
+def _ask(policy: openspiel_policy.Policy, in_turns: Any) -> dict[int, float]:
     """The answer at a state in turns; a policy of simultaneous moves is asked where all of them are made."""
-    player = state.current_player()
-    if _is_simultaneous(policy.game):
-        state = _joint_state(policy.game, state)
-    return policy.action_probabilities(state, player)
-
-
-def _joint_state(game: Any, in_turns: Any) -> Any:
-    """The state of the simultaneous game behind one of its turn-based form: last complete joint move."""
+    game, player = policy.game, in_turns.current_player()
+    if not _is_simultaneous(game):
+        return policy.action_probabilities(in_turns, player)
     state, pending = game.new_initial_state(), []
     for action in in_turns.history():
         if not state.is_simultaneous_node():
@@ -283,7 +275,7 @@ def _joint_state(game: Any, in_turns: Any) -> Any:
             joint = dict(zip(movers, pending, strict=True))
             state.apply_actions([joint.get(player, 0) for player in range(game.num_players())])
             pending = []
-    return state
+    return policy.action_probabilities(state, player)
 
 
 def _filled(tree: trees.Tree, rows: Any) -> Table:
@@ -302,7 +294,40 @@ def _from_networks(tree: trees.Tree, networks: Any, rows: Any) -> Table:
     return np.concatenate([np.asarray(part) for part in parts])
 
 
-def _float64(table: Any) -> Table:
+def float64(table: Any) -> Table:
     """Rows that sum to 1 as exactly as float64 can: OpenSpiel's samplers insist on it."""
     array = np.asarray(table, np.float64)
     return array / array.sum(axis=-1, keepdims=True)
+
+
+def nash_conv(tree_or_game: Any, policy: Any) -> float | Float[np.ndarray, "K"]:
+    """NashConv of `policy`: what the players would gain by best responses, added up; exact in float64.
+
+    `tree_or_game` is a compiled tree (the fast way: compile once, evaluate often), an OpenSpiel game or
+    its name; `policy` whatever `table_of` reads: an array [S, A] in the tree's order, an OpenSpiel
+    policy of any kind, or a network as (model, parameters). A stack of arrays [K, S, A] gives K figures. On a
+    compiled graph the policy is an array [S, A] for its agent states.
+
+    >>> import pyspiel
+    >>> game = pyspiel.load_game("kuhn_poker")
+    >>> round(nash_conv(game, pyspiel.UniformRandomPolicy(game)), 6)
+    0.916667
+    """
+    if isinstance(tree_or_game, graph.Graph):
+        return exact.nash_conv(tree_or_game, policy)
+    tree = tree_or_game if isinstance(tree_or_game, trees.Tree) else _compiled(tree_or_game)
+    return exact.nash_conv(tree, table_of(tree, policy))
+
+
+_recent: collections.deque[tuple[Any, trees.Tree]] = collections.deque(maxlen=4)
+
+
+def _compiled(game: Any) -> trees.Tree:
+    """The tree of `game`; kept for a while, as training loops ask for the same game again and again."""
+    for known, tree in _recent:
+        # Games are not hashable, and two that print alike may differ: only the same object will do.
+        if known is game or (isinstance(known, str) and isinstance(game, str) and known == game):
+            return tree
+    tree = compiling.compile_game(game)
+    _recent.append((game, tree))
+    return tree

@@ -15,8 +15,7 @@ import numpy as np
 from pohp_neurd import checkpoint, checks, files, policy, types
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import features, policies
-from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel import policies
 from pohp_neurd.openspiel.live import play
 
 WHICH = ("average", "current")
@@ -78,8 +77,8 @@ def network(saved: Saved, which: str = "average") -> play.Network:
         raise ValueError(f"the policy of {saved.about.game} is tabular, not a network.")
     about = saved.about
     separate = about.num_networks > 1
-    model = games.network(
-        games.live_game(about.game), about.hidden_layers, critic=about.critic, separate=separate
+    model = play.network(
+        play.live_game(about.game), about.hidden_layers, critic=about.critic, separate=separate
     )
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *chosen) if separate else chosen[0]
     return play.Network(model, stacked)
@@ -88,7 +87,7 @@ def network(saved: Saved, which: str = "average") -> play.Network:
 def openspiel_policy(saved: Saved, which: str = "average") -> Any:
     """The policy as an OpenSpiel policy; a table's game is compiled for it."""
     if saved.about.kind == "neural":
-        return policies.LivePolicy(games.live_game(saved.about.game), network(saved, which))
+        return policies.LivePolicy(play.live_game(saved.about.game), network(saved, which))
     return policies.TablePolicy(compiling.compile_game(saved.about.game), _chosen(saved, which))
 
 
@@ -97,9 +96,8 @@ def table(saved: Saved, tree: trees.Tree, which: str = "average") -> np.ndarray:
     chosen = _chosen(saved, which)
     if saved.about.kind == "neural":
         model, parameters = network(saved, which)
-        chosen = policy.table(model.apply, parameters, features.of_tree(tree), tree.legal)
-    found = np.asarray(chosen, np.float64)
-    return found / found.sum(axis=1, keepdims=True)
+        chosen = policy.table(model.apply, parameters, compiling.features_of(tree), tree.legal)
+    return policies.float64(chosen)
 
 
 def _chosen(saved: Saved, which: str) -> Any:
@@ -146,5 +144,5 @@ def _like(about: About, folder: pathlib.Path) -> types.Parameters:
             f"{folder / 'about.json'} says hidden_layers {list(about.hidden_layers)}, but no array in the "
             f"checkpoint beside it is longer than {largest}."
         )
-    model = games.network(games.live_game(about.game), about.hidden_layers, critic=about.critic)
+    model = play.network(play.live_game(about.game), about.hidden_layers, critic=about.critic)
     return (jax.eval_shape(lambda: model.init(key=jax.random.key(0))),) * about.num_networks

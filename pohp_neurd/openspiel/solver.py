@@ -78,20 +78,17 @@ class NeuRDCIXSolver:
         checks.one_of("update", update, ("expected", "sampled"))
         sampled = update == "sampled"
         is_world = isinstance(game, trees.Tree | graph.Graph)
-        self._tree: Any = game if is_world else compiling.compile_game(game)
-        tree: Any = self._tree
+        tree: Any = game if is_world else compiling.compile_game(game)
+        self._tree = tree
         self._forgets = isinstance(tree, graph.Graph)
         suited = _SUITED["graph" if self._forgets else "tree", update]
         exploration = suited.exploration if exploration is None else exploration
-        rule = directions.rule(learner, exploration)
-        step_size = suited.step_size if step_size is None else step_size
         strength = suited.magnet_strength if magnet_strength is None else magnet_strength
         speed = suited.magnet_speed if magnet_speed is None else magnet_speed
-        magnet = shaping.Magnet(strength, speed) if strength else None
         learning = tally_learners.table(
-            rule,
-            step_size=step_size,
-            magnet=magnet,
+            directions.rule(learner, exploration),
+            step_size=suited.step_size if step_size is None else step_size,
+            magnet=shaping.Magnet(strength, speed) if strength else None,
             threshold=threshold,
             entropy_cost=entropy_cost,
             baseline_rate=0.05 if sampled else None,
@@ -119,8 +116,7 @@ class NeuRDCIXSolver:
 
     def evaluate_and_update_policy(self, num_updates: int = 1) -> None:
         """One update of all players, or many in one compiled call, which is far quicker than one by one."""
-        if num_updates < 1:
-            raise ValueError(f"num_updates must be at least 1, but is {num_updates}.")
+        checks.at_least("num_updates", num_updates)
         with jax.enable_x64(True):
             self._state = self._loop.advance(self._arena, self._state, np.int32(num_updates), self._key)
         first = int(self._state.diverged)
@@ -131,9 +127,8 @@ class NeuRDCIXSolver:
         """One update, under the name that OpenSpiel's MCCFR solvers in Python use."""
         self.evaluate_and_update_policy()
 
-    def run_iteration(self) -> None:
-        """One update, under the name that OpenSpiel's MCCFR solvers in C++ use."""
-        self.evaluate_and_update_policy()
+    run_iteration = iteration
+    """The same, under the name that OpenSpiel's MCCFR solvers in C++ use."""
 
     def current_policy(self) -> Any:
         """The current policy of all players: OpenSpiel's TabularPolicy, or on a graph a `MemoryPolicy`."""
@@ -163,9 +158,5 @@ class NeuRDCIXSolver:
         if which == "average" and self._forgets:
             raise ValueError("agents that forget have no average policy: ask for the current one.")
         with jax.enable_x64(True):
-            if which == "average":
-                found = self._loop.average(self._arena, self._state)
-            else:
-                found = self._loop.policies(self._arena, self._state)
-            table = np.asarray(found, np.float64)
-        return table / table.sum(axis=1, keepdims=True)
+            find = self._loop.average if which == "average" else self._loop.policies
+            return policies.float64(find(self._arena, self._state))

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 _BLOCK = 1024
-_WORDS = 4
-SEEDS = 2 ** (32 * _WORDS)
+SEEDS = 2**128
 """Seeds are whole numbers from 0 to below this."""
 
 
@@ -43,21 +42,8 @@ def seed_of_copy(seed: int, seat: int | None, number: int) -> int:
     >>> seed_of_copy(0, None, 1) == seed_of_copy(0, None, 2)
     False
     """
-    return from_words(generator(seed, Role.COPY, seat, number).integers(2**32, size=_WORDS, dtype=np.uint32))
-
-
-def to_words(seed: int) -> np.ndarray:
-    """A seed below 2¹²⁸ as four words, as a checkpoint keeps it."""
-    return np.array([seed >> 32 * word & 0xFFFFFFFF for word in range(_WORDS)], np.uint32)
-
-
-def from_words(words: np.ndarray) -> int:
-    """The seed of four words.
-
-    >>> from_words(to_words(2**100 + 7)) == 2**100 + 7
-    True
-    """
-    return sum(word << 32 * position for position, word in enumerate(words.tolist()))
+    words = generator(seed, Role.COPY, seat, number).integers(2**32, size=4, dtype=np.uint32)
+    return int.from_bytes(words.astype("<u4").tobytes(), "little")
 
 
 def pick(outcomes: Sequence[tuple[int, float]], uniform: float) -> int:

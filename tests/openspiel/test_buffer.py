@@ -30,7 +30,7 @@ def test_returns_go_backwards_through_the_choices():
 def batch(returns, known, *, max_return=None, uses_value=True):
     """Choices with these returns, of which the critic said 0.5, as the learner gets them."""
     choices = [buffer.Choice(0, [0, 1], 0, 0.5, 0.5, return_=one) for one in returns]
-    arrays = buffer.to_arrays(choices, 2, np.zeros((), np.int32))
+    arrays = buffer.Experience(2, np.zeros((), np.int32)).arrays(choices)
     return learning.decisions(arrays, known, max_return=max_return, uses_value=uses_value, capacity=8)
 
 

@@ -12,7 +12,6 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 
 from pohp_neurd import neural, openspiel
-from pohp_neurd.openspiel.live import game as games
 from pohp_neurd.openspiel.live import match, play, train
 
 
@@ -31,7 +30,7 @@ class Always(openspiel_policy.Policy):
 
 @pytest.fixture(scope="module")
 def kuhn():
-    return games.live_game("kuhn_poker")
+    return play.live_game("kuhn_poker")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +75,7 @@ def test_wrong_matches(kuhn):
         match.play(kuhn, [None] * 3, 10, 0)
     with pytest.raises(ValueError, match="num_episodes must be at least 4, but is 3"):
         match.play(kuhn, [None, None], 3, 0)
-    with pytest.raises(ValueError, match="but are 0 and 10"):
+    with pytest.raises(ValueError, match="num_updates must be at least 1, but is 0"):
         match.best_response_bound(kuhn, None, num_updates=0, num_episodes=10)
 
 
@@ -127,7 +126,7 @@ def test_the_responders_own_variance_is_in_the_interval():
     A responder that still plays each action with a probability of about a third gains −1, 0 or 1 with a
     variance of about 2/3, and exactly (wins + losses) / n − mean².
     """
-    world = games.live_game("matrix_rps")
+    world = play.live_game("matrix_rps")
     episodes = 400
     bound = match.best_response_bound(
         world, Always(world.game, 0), num_updates=1, num_episodes=episodes, responder=STILL
@@ -140,7 +139,7 @@ def test_the_responders_own_variance_is_in_the_interval():
 
 def test_every_policy_sits_where_it_is_counted():
     """A player who always bets wins both antes of two who always fold, from every one of three seats."""
-    world = games.live_game("kuhn_poker(players=3)")
+    world = play.live_game("kuhn_poker(players=3)")
     bet, fold = Always(world.game, 1), Always(world.game, 0)
     for policies, mean in (([bet, fold], 2.0), ([bet, fold, fold], 2.0), ([fold, bet, fold], -1.0)):
         found = match.play(world, policies, 6, seed=0)

@@ -10,7 +10,6 @@ from pohp_neurd.games import openspiel_games  # noqa: F401 (registers python_poh
 
 from pohp_neurd import neural, policy
 from pohp_neurd.openspiel import policies
-from pohp_neurd.openspiel.live import game as games
 from pohp_neurd.openspiel.live import play
 
 REPEATED = "repeated_game(stage_game=matrix_pd(),num_repetitions=3)"
@@ -36,7 +35,7 @@ def network_for(world, torso=(8,), seed=0):
 
 @pytest.fixture(scope="module", params=GAMES)
 def played(request):
-    world = games.live_game(request.param)
+    world = play.live_game(request.param)
     network = network_for(world)
     return world, network, play.play(world, [network], 40, slots=16, key=jax.random.key(3))
 
@@ -44,7 +43,7 @@ def played(request):
 def test_features_are_the_tensor_and_the_seat(played):
     world = played[0]
     state = world.game.new_initial_state()
-    views = games.Views(world, 2)
+    views = play.Views(world, 2)
     rng = np.random.default_rng(0)
     while not state.is_terminal():
         if state.is_chance_node():
@@ -94,7 +93,7 @@ def test_returns_to_go_begin_with_all_that_the_seat_gets(played):
 
 def test_rewards_on_the_way_stand_where_they_were_earned():
     """The ball of 4 rows lands with every third decision: only there can a reward be."""
-    world = games.live_game("python_pohp_catch(horizon=18,rows=4)")
+    world = play.live_game("python_pohp_catch(horizon=18,rows=4)")
     found = play.play(world, [None], 50, slots=8, key=jax.random.key(0))
     to_go = np.append(found.return_.reshape(50, 18), np.zeros((50, 1)), axis=1)
     rewards = -np.diff(to_go, axis=1).reshape(50, 6, 3)
@@ -105,7 +104,7 @@ def test_rewards_on_the_way_stand_where_they_were_earned():
 
 def test_mean_return_is_the_policys_value_however_few_slots():
     """20,000 episodes in 16 slots; episodes of Kuhn poker differ in length, and short ones pay less."""
-    world = games.live_game("kuhn_poker")
+    world = play.live_game("kuhn_poker")
     network = network_for(world, seed=1)
     found = play.play(world, [network], 20_000, slots=16, key=jax.random.key(1), record=False)
     exact = expected_game_score.policy_value(
@@ -118,7 +117,7 @@ def test_mean_return_is_the_policys_value_however_few_slots():
 
 def test_chance_is_drawn_at_its_odds():
     """12,000 deals of Kuhn poker: each of three cards 4,000 times to the first seat, within 5 sigma."""
-    world = games.live_game("kuhn_poker")
+    world = play.live_game("kuhn_poker")
     found = play.play(world, [None], 12_000, slots=64, key=jax.random.key(2))
     first = np.flatnonzero((found.seat == 0) & np.append(True, np.diff(found.episode) > 0))
     cards = found.agent_state[first, 2:5].sum(axis=0)
@@ -127,7 +126,7 @@ def test_chance_is_drawn_at_its_odds():
 
 
 def test_a_function_of_the_key_alone():
-    world = games.live_game("liars_dice(numdice=2)")
+    world = play.live_game("liars_dice(numdice=2)")
     network = network_for(world)
     one, same, other = (
         play.play(world, [network], 30, slots=8, key=jax.random.key(seed)) for seed in (5, 5, 6)
@@ -138,7 +137,7 @@ def test_a_function_of_the_key_alone():
 
 def test_one_call_a_step_and_full_slots(monkeypatch):
     """Tic-tac-toe takes at least 5 and at most 9 moves: 64 episodes in 8 slots cannot need more calls."""
-    world = games.live_game("tic_tac_toe")
+    world = play.live_game("tic_tac_toe")
     sizes = []
     choose = play.choose
 
@@ -154,7 +153,7 @@ def test_one_call_a_step_and_full_slots(monkeypatch):
 
 
 def test_second_play_compiles_nothing(count_compilations):
-    world = games.live_game("kuhn_poker")
+    world = play.live_game("kuhn_poker")
     network = network_for(world)
     play.play(world, [network], 30, slots=8, key=jax.random.key(0))
     with count_compilations() as seen:
@@ -170,7 +169,7 @@ class First(openspiel_policy.Policy):
 
 
 def test_any_policy_can_sit_anywhere():
-    world = games.live_game("leduc_poker")
+    world = play.live_game("leduc_poker")
     seating = np.tile(np.array([0, 1], np.int32), (200, 1))
     sitting = [First(world.game, [0, 1]), pyspiel.UniformRandomPolicy(world.game)]
     found = play.play(world, sitting, 200, slots=16, key=jax.random.key(0), seating=seating)
@@ -183,7 +182,7 @@ def test_any_policy_can_sit_anywhere():
 
 
 def test_batches_for_a_learner():
-    world = games.live_game("phantom_ttt")
+    world = play.live_game("phantom_ttt")
     found = play.play(world, [None], 10, slots=4, key=jax.random.key(0))
     mine = found.seat == 1
     count = int(mine.sum())
@@ -199,15 +198,15 @@ def test_batches_for_a_learner():
 
 
 def test_what_cannot_be_played():
-    world = games.live_game("kuhn_poker")
+    world = play.live_game("kuhn_poker")
     with pytest.raises(ValueError, match="at least 1, but are 0 and 4"):
         play.play(world, [None], 0, slots=4, key=jax.random.key(0))
     with pytest.raises(ValueError, match="knows no game 'kuhn_pokr'"):
-        games.live_game("kuhn_pokr")
+        play.live_game("kuhn_pokr")
     with pytest.raises(
         ValueError, match=r"tarok\(\) gives neither information-state nor observation tensors"
     ):
-        games.live_game("tarok")
+        play.live_game("tarok")
 
 
 def test_every_step_of_a_player_draws_anew():
@@ -225,7 +224,7 @@ def test_every_step_of_a_player_draws_anew():
 
 def test_play_counts_its_steps(monkeypatch):
     """Each call of the networks has a number of its own, and chance a stream apart from theirs."""
-    world, steps, keys = games.live_game("kuhn_poker"), [], []
+    world, steps, keys = play.live_game("kuhn_poker"), [], []
     choose = play.choose
 
     def watched(*args):

@@ -9,7 +9,7 @@ import pytest
 
 from pohp_neurd import openspiel
 from pohp_neurd.openspiel import saved
-from pohp_neurd.openspiel.live import game as games
+from pohp_neurd.openspiel.live import play
 
 
 def keep(folder, game, table):
@@ -18,7 +18,7 @@ def keep(folder, game, table):
 
 def keep_network(folder, game="kuhn_poker", spoil=lambda leaf: leaf):
     about = saved.About(game, "neural", (8,), True)
-    parameters = games.network(games.live_game(game), (8,)).init(key=jax.random.key(0))
+    parameters = play.network(play.live_game(game), (8,)).init(key=jax.random.key(0))
     saved.save(folder, 1, saved.Saved(about, (parameters,), (jax.tree.map(spoil, parameters),)))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from pohp_neurd.openspiel import terminal
+from pohp_neurd.openspiel import players
 
 
 def sit(answers, seat=0, seed=0, game="kuhn_poker"):
@@ -16,7 +16,9 @@ def sit(answers, seat=0, seed=0, game="kuhn_poker"):
         def action_probabilities(self, state, player):
             return dict(policy.action_probabilities(state))
 
-    found = terminal.play(game, Asked(), seat, seed=seed, ask=lambda _: next(left), tell=told.append)
+    found = players.play_in_terminal(
+        game, Asked(), seat, seed=seed, ask=lambda _: next(left), tell=told.append
+    )
     return told, found
 
 

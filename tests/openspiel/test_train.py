@@ -10,7 +10,6 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 from pohp_neurd import checkpoint, checks, directions, learners, openspiel, optimizers, shaping
-from pohp_neurd.openspiel.live import game as games
 from pohp_neurd.openspiel.live import play, train
 
 pytestmark = pytest.mark.thorough
@@ -20,11 +19,11 @@ MAGNET = shaping.Magnet(0.1, 0.01)
 
 def small(game, *, learner=None, hidden_layers=(8,), critic=True, **keywords):
     """A small trainer; `learner` is a function of the model."""
-    world = games.live_game(game)
+    world = play.live_game(game)
     separate = keywords.get("separate", False)
-    model = games.network(world, hidden_layers, critic=critic, separate=separate)
+    model = play.network(world, hidden_layers, critic=critic, separate=separate)
     learner = (learner or slow)(model)
-    return train.trainer(world, model, learner, **{"batch_episodes": 16, "slots": 8, **keywords})
+    return train.Trainer(world, model, learner, **{"batch_episodes": 16, "slots": 8, **keywords})
 
 
 def slow(model, learning_rate=0.01, magnet=MAGNET):

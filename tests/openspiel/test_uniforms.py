@@ -62,7 +62,7 @@ def test_seeds_of_copies_do_not_meet():
         seeds += family[1:]
     assert len(set(seeds)) == len(seeds)
     assert min(seeds) > 2**64
-    assert [uniforms.from_words(uniforms.to_words(seed)) for seed in seeds] == seeds
+    assert max(seeds) < uniforms.SEEDS
 
 
 def agents_for(env, seats=(0, 1), **keywords):

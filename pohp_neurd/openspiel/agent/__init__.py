@@ -1,1 +1,1 @@
-"""NeuRD-CIX as an OpenSpiel agent: `agent`, its `settings`, `acting`, `buffer` of episodes, `learning`."""
+"""NeuRD-CIX as an OpenSpiel agent: `agent`, `acting`, `buffer` of episodes, `learning` with its settings."""

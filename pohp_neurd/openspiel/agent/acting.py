@@ -5,7 +5,6 @@ parameters where the form of the model is known (the package's own network, and 
 called through `jax.jit`. Both agree with the learner's model to float precision.
 """
 
-import dataclasses
 import functools
 import inspect
 import math
@@ -29,34 +28,34 @@ Forward = Callable[[Any, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 """(parameters on the host, agent states with a leading axis or without) -> logits, critic's values."""
 
 
-@dataclasses.dataclass(frozen=True)
-class HostModel:
-    """A model, and its forward pass on the host."""
-
-    model: policy.Model
-    forward: Forward
-    has_critic: bool
-    is_table: bool
-
-
 def build(
     network: Any, info_state_size: int, num_actions: int, hidden: Sequence[int], max_states: int, critic: bool
-) -> HostModel:
-    """The model that `network` names: "mlp", "table", a `policy.Model`, or a transformed haiku function."""
+) -> tuple[policy.Model, Forward, bool]:
+    """The model that `network` names, its forward pass on the host, and whether it has a critic.
+
+    `network` is "mlp", "table", a `policy.Model`, or a transformed haiku function.
+    """
     if network == "table":
         model = tabular.table(max_states, num_actions, critic=critic)
-        return HostModel(model, _table_forward, critic, True)
+        return model, _table_forward, critic
     if network == "mlp":
         model = _begun(neural.network(info_state_size, num_actions, torso=hidden, critic=critic))
-        return HostModel(model, functools.partial(_network_forward, len(hidden)), critic, False)
+        return model, functools.partial(_network_forward, len(hidden)), critic
     if not (hasattr(network, "init") and hasattr(network, "apply")):
         raise ValueError(
             f"network must be 'mlp', 'table', a policy.Model or a transformed haiku function, but is "
             f"{network!r}."
         )
     model = network if isinstance(network, policy.Model) else _from_haiku(network, info_state_size)
-    has_critic = _checked_output(model, info_state_size, num_actions)
-    return HostModel(model, _compiled_forward(model), has_critic, False)
+    output = jax.eval_shape(
+        lambda: model.apply(model.init(key=jax.random.key(0)), jnp.zeros(info_state_size))
+    )
+    if output.logits.shape != (num_actions,):
+        raise ValueError(
+            f"the network must give {num_actions} logits for one information state, but gives the shape "
+            f"{output.logits.shape}."
+        )
+    return model, _compiled_forward(model), output.value is not None
 
 
 def _begun(model: policy.Model) -> policy.Model:
@@ -69,16 +68,12 @@ def _begun(model: policy.Model) -> policy.Model:
 
     def init(*, key: types.Key) -> types.Parameters:
         begun = dict(model.init(key=key))
-        if "torso_0" in begun:
-            begun["torso_0"] = {
-                name: _DEVIATION
-                * jax.random.normal(jax.random.fold_in(key, index), begun["torso_0"][name].shape)
-                for index, name in enumerate(("w", "b"))
-            }
-        heads = {
-            name: jax.tree.map(jnp.zeros_like, begun[name]) for name in ("actor", "critic") if name in begun
-        }
-        return {**begun, **heads}
+        for index, name in enumerate(("w", "b") if "torso_0" in begun else ()):
+            normal = jax.random.normal(jax.random.fold_in(key, index), begun["torso_0"][name].shape)
+            begun["torso_0"] = {**begun["torso_0"], name: _DEVIATION * normal}
+        for head in begun.keys() & {"actor", "critic"}:
+            begun[head] = jax.tree.map(jnp.zeros_like, begun[head])
+        return begun
 
     return policy.Model(init, model.apply)
 
@@ -98,21 +93,6 @@ def _from_haiku(transformed: Any, info_state_size: int) -> policy.Model:
         return policy.Output(logits, None if value is None else jnp.reshape(value, ()))
 
     return policy.Model(init, apply)
-
-
-def _checked_output(model: policy.Model, info_state_size: int, num_actions: int) -> bool:
-    """Whether the model has a critic, once it is clear that its logits fit."""
-
-    def once() -> policy.Output:
-        return model.apply(model.init(key=jax.random.key(0)), jnp.zeros(info_state_size))
-
-    output = jax.eval_shape(once)
-    if output.logits.shape != (num_actions,):
-        raise ValueError(
-            f"the network must give {num_actions} logits for one information state, but gives the shape "
-            f"{output.logits.shape}."
-        )
-    return output.value is not None
 
 
 def _compiled_forward(model: policy.Model) -> Forward:
@@ -186,12 +166,9 @@ def choose(logits: np.ndarray, legal: Sequence[int], uniform: float) -> tuple[in
 
 
 class Inputs:
-    """Information states as the model takes them: scaled for a network, numbers of rows for a table.
+    """Information states of length `size` as the model takes them: rows of a table, or scaled numbers.
 
-    Args:
-      size: length of an information state.
-      max_rows: a table's, or None for a network.
-      scale: what a network's are divided by; None for one that follows the longest seen.
+    A table has `max_rows`, a network None; its are divided by `scale`, None: one that follows the longest.
     """
 
     def __init__(self, size: int, max_rows: int | None, scale: float | None) -> None:

@@ -18,7 +18,7 @@ from open_spiel.python import rl_agent
 
 from pohp_neurd import checkpoint, files, learners, types
 from pohp_neurd.openspiel import uniforms
-from pohp_neurd.openspiel.agent import acting, buffer, learning, settings
+from pohp_neurd.openspiel.agent import acting, buffer, learning
 
 
 class NeuRDCIX(rl_agent.AbstractAgent):
@@ -97,19 +97,22 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         # What PSRO builds copies from. A zero-argument super() anywhere in here would add to `locals()`.
         given = {name: value for name, value in locals().items() if name not in ("self", "unknown")}
         self._kwargs = given
-        settings.refuse(unknown, given)
+        learning.refuse(unknown, given)
         if player_id is not None and operator.index(player_id) < 0:
             raise ValueError(f"player_id must be at least 0, or None for all seats, but is {player_id}.")
         others = ("player_id", "greedy", "seed")
-        told = settings.settings({name: given[name] for name in given if name not in others})
-        begun = settings.whole("seed", seed, least=0)
+        told = learning.settings({name: given[name] for name in given if name not in others})
+        begun = learning.whole("seed", seed, least=0)
         if begun >= uniforms.SEEDS:
             raise ValueError(f"seed must be below 2**128, but is {begun}.")
 
         self.player_id = None if player_id is None else operator.index(player_id)
         self._greedy = greedy
-        self._learning = learning.Learning(told, _key(begun, self.player_id))
-        rows = told.max_states if self._learning.program.host.is_table else None
+        # Of the first parameters; equal seeds at two seats do not begin alike.
+        words = uniforms.generator(begun, uniforms.Role.PARAMETERS, self.player_id).integers(2**32, size=2)
+        key = jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl="threefry2x32")
+        self._learning = learning.Learning(told, key)
+        rows = told.max_states if told.network == "table" else None
         self._inputs = acting.Inputs(told.info_state_size, rows, input_scale)
         self._experience = buffer.Experience(told.num_actions, self._inputs.like)
         self._copies = 0
@@ -201,7 +204,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
 
     def met(self, info_states: Any) -> np.ndarray:
         """Which information states the model has an answer of its own for, bool [S]: a network for all."""
-        if not self._learning.program.host.is_table:
+        if self._learning.told.network != "table":
             return np.ones(len(info_states), bool)
         return self._inputs.many(info_states) >= 0
 
@@ -325,7 +328,15 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         shapes = checkpoint.shapes(folder)
         if shapes is None:
             raise ValueError(f"there is no checkpoint in {folder}.")
-        restored = checkpoint.restore(folder, self._snapshot_like(shapes))
+
+        def like(path: Any, leaf: Any) -> Any:
+            """A leaf of the size that the saved one has, where this depends on what was going on."""
+            name = jax.tree_util.keystr(path)
+            if not name.startswith(("['experience']", "['rows']")) or name.endswith("['counters']"):
+                return leaf
+            return np.zeros((*shapes.get(name, ())[:1], *leaf.shape[1:]), leaf.dtype)
+
+        restored = checkpoint.restore(folder, jax.tree_util.tree_map_with_path(like, self._snapshot()))
         if restored is None or restored.damaged:
             raise ValueError(f"the checkpoint in {folder} is damaged.")
         self._take(restored.tree)
@@ -341,22 +352,11 @@ class NeuRDCIX(rl_agent.AbstractAgent):
             "learner": learnt.state,
             "experience": self._experience.snapshot(),
             "rows": rows.reshape(-1, self.info_state_size),
-            "seed": uniforms.to_words(self._random.seed),
+            "seed": np.frombuffer(self._random.seed.to_bytes(16, "little"), "<u4"),
             "counters": np.array(counters, np.int64),
             "largest": np.array([*learnt.returns, self._inputs.scale]),
             "loss": np.array(math.nan if learnt.loss is None else learnt.loss),
         }
-
-    def _snapshot_like(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-        """A snapshot of the sizes that a saved one has, where these depend on what was going on."""
-
-        def like(path: Any, leaf: Any) -> Any:
-            name = jax.tree_util.keystr(path)
-            if not name.startswith(("['experience']", "['rows']")) or name.endswith("['counters']"):
-                return leaf
-            return np.zeros((*shapes.get(name, ())[:1], *leaf.shape[1:]), leaf.dtype)
-
-        return jax.tree_util.tree_map_with_path(like, self._snapshot())
 
     def _take(self, saved: Mapping[str, Any]) -> None:
         learnt = self._learning
@@ -365,7 +365,7 @@ class NeuRDCIX(rl_agent.AbstractAgent):
         self._inputs.rows = {row.tobytes(): index for index, row in enumerate(saved["rows"])}
         count, self._copies, learnt.capacity, players = saved["counters"].tolist()
         learnt.meet(players or None)
-        seed = uniforms.from_words(saved["seed"])
+        seed = int.from_bytes(saved["seed"].astype("<u4").tobytes(), "little")
         self._random = uniforms.Uniforms(seed, uniforms.Role.ACTING, self.player_id, count)
         # How many evaluations there were is not kept. By the count, what is drawn now repeats none of them.
         self._evaluation = uniforms.generator(seed, uniforms.Role.EVALUATING, self.player_id, count)
@@ -396,12 +396,6 @@ class Seat(rl_agent.AbstractAgent):
         return self.agent.step_counter
 
 
-def _key(seed: int, player_id: int | None) -> types.Key:
-    """The key of the first parameters; equal seeds at two seats do not begin alike."""
-    words = uniforms.generator(seed, uniforms.Role.PARAMETERS, player_id).integers(2**32, size=2)
-    return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl="threefry2x32")
-
-
 def _turn(time_step: Any, player: int | None) -> int | None:
     """The seat that is to act at `time_step`, if it is one of ours."""
     if time_step.last():
@@ -413,6 +407,4 @@ def _turn(time_step: Any, player: int | None) -> int | None:
             )
         return player
     current = int(time_step.current_player())
-    if player is None:
-        return current if current >= 0 else None
-    return player if player == current else None
+    return current if current >= 0 and player in (None, current) else None

@@ -62,12 +62,7 @@ def close(choices: Sequence[Choice]) -> None:
 
 
 class Experience:
-    """Choices under way and choices whose returns are known.
-
-    Args:
-      num_actions: length of the masks of legal actions.
-      like: an agent state, for the shape of arrays of them.
-    """
+    """Choices under way and choices whose returns are known; agent states are shaped as `like`."""
 
     def __init__(self, num_actions: int, like: np.ndarray) -> None:
         self._num_actions, self._like = num_actions, like
@@ -137,7 +132,13 @@ class Experience:
 
     def arrays(self, choices: Sequence[Choice]) -> dict[str, np.ndarray]:
         """`choices` as arrays with a leading axis."""
-        return to_arrays(choices, self._num_actions, self._like)
+        legal = np.zeros((len(choices), self._num_actions), bool)
+        for row, choice in enumerate(choices):
+            legal[row, choice.legal] = True
+        states = np.array([choice.agent_state for choice in choices], self._like.dtype)
+        states = states.reshape(len(choices), *self._like.shape)
+        numbers = {name: np.array([getattr(choice, name) for choice in choices], float) for name in _NUMBERS}
+        return {"agent_state": states, "legal": legal, **numbers}
 
     def _follow(self, running: dict[int, list[Choice]], time_step: Any, posted: bool, is_last: bool) -> None:
         rewards, discounts = time_step.rewards, time_step.discounts
@@ -213,28 +214,18 @@ class Experience:
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Takes on a snapshot."""
-        self.batch = list(from_arrays(snapshot["batch"]))
+        self.batch = list(_choices(snapshot["batch"]))
         self._open, self._seen, self._began = {}, {}, set()
         where = snapshot["open_at"].tolist()
-        for (environment, seat), choice in zip(where, from_arrays(snapshot["open"]), strict=True):
+        for (environment, seat), choice in zip(where, _choices(snapshot["open"]), strict=True):
             self._open.setdefault(environment, {}).setdefault(seat, []).append(choice)
         self._posted = set(snapshot["posted"].tolist())
         for name, value in zip(_COUNTERS, snapshot["counters"].tolist(), strict=True):
             setattr(self, name, value)
 
 
-def to_arrays(choices: Sequence[Choice], num_actions: int, like: np.ndarray) -> dict[str, np.ndarray]:
-    """`choices` as arrays with a leading axis; agent states are shaped as `like`."""
-    legal = np.zeros((len(choices), num_actions), bool)
-    for row, choice in enumerate(choices):
-        legal[row, choice.legal] = True
-    states = np.array([choice.agent_state for choice in choices], like.dtype)
-    arrays = {name: np.array([getattr(choice, name) for choice in choices], float) for name in _NUMBERS}
-    return {"agent_state": states.reshape(len(choices), *like.shape), "legal": legal, **arrays}
-
-
-def from_arrays(arrays: Mapping[str, np.ndarray]) -> Iterable[Choice]:
-    """The choices that `to_arrays` was given."""
+def _choices(arrays: Mapping[str, np.ndarray]) -> Iterable[Choice]:
+    """The choices that `Experience.arrays` was given."""
     numbers = (arrays[name].tolist() for name in _NUMBERS)
     for state, legal, action, *rest in zip(arrays["agent_state"], arrays["legal"], *numbers, strict=True):
         yield Choice(state, np.flatnonzero(legal).tolist(), int(action), *rest)

@@ -1,9 +1,11 @@
-"""How an agent learns: a batch of choices, one compiled update, and what is known of returns by then."""
+"""What an agent is told once, checked; and what it learns from: choices, one compiled update, returns."""
 
 import dataclasses
+import difflib
 import functools
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -11,28 +13,129 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pohp_neurd import checks, learners, optimizers, shaping, types
-from pohp_neurd.openspiel.agent import acting, settings
+from pohp_neurd import checks, learners, optimizers, policy, shaping, types
+from pohp_neurd.openspiel.agent import acting
 
 _MAGNET = 0.2
+_SUITED = {
+    ("table", "sgd"): (1.0, 0.5),
+    ("table", "adam"): (0.05, 0.05),
+    ("network", "sgd"): (0.3, 0.03),
+    ("network", "adam"): (0.003, 0.003),
+}
+"""Step sizes of policy and critic that suit a kind of model and an optimizer."""
+_ELSEWHERE = {
+    "state_representation_size": "info_state_size",
+    "input_shape": "info_state_size",
+    "learning_rate": "pi_learning_rate",
+    "gradient_clipping": "max_global_gradient_norm",
+    "optimizer_str": "optimizer",
+    "loss_str": "learner",
+    "epsilon": "exploration",
+}
+"""What OpenSpiel's agents call what has another name here."""
+
+
+def refuse(unknown: Collection[str], known: Collection[str]) -> None:
+    """Raises where there are keywords that the agent does not have, with the name that was meant."""
+    for name in unknown:
+        near = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}."
+        if name == "name":
+            hint = "agents are told apart by player_id."
+        raise TypeError(f"NeuRDCIX has no keyword {name!r}: {hint}")
+
+
+def whole(name: str, value: Any, *, least: int = 1) -> int:
+    """`value` as an int: numpy's whole numbers and a word such as "64" are ones too, True is none."""
+    try:
+        number = int(value) if isinstance(value, str) else operator.index(value)
+    except (TypeError, ValueError):
+        number = least - 1
+    if number < least or isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be a whole number of at least {least}, but is {value!r}.")
+    return number
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Everything that shapes an agent's learning but its seat and its seed."""
+
+    info_state_size: int
+    num_actions: int
+    learner: str
+    exploration: float | types.Schedule
+    network: Any
+    hidden_layers_sizes: tuple[int, ...]
+    max_states: int
+    batch_size: int
+    pi_learning_rate: float | types.Schedule
+    critic_learning_rate: float
+    optimizer: str
+    baseline: str | None
+    magnet_strength: float | types.Schedule | None
+    magnet_speed: float
+    entropy_cost: float
+    threshold: float | None
+    common_mode: str
+    max_return: float | None
+    return_centre: float | None
+    return_scale: float | None
+    input_scale: float | None
+    max_global_gradient_norm: float | None
+    players: int | None = None
+    """Seats of the game; None before the first time step."""
+
+    def __post_init__(self) -> None:
+        if self.baseline is not None:
+            checks.one_of("baseline", self.baseline, ("value", "none"))
+        rates = "pi_learning_rate", "critic_learning_rate"
+        for name in (*rates, "max_global_gradient_norm", "return_scale", "input_scale"):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                checks.positive(name, value)
+        checks.non_negative("entropy_cost", self.entropy_cost)
+        for name in ("max_return", "return_centre"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number, but is {value}.")
+
+
+def settings(given: Mapping[str, Any]) -> Settings:
+    """Settings from keywords as users and flags give them, defaults filled in."""
+    clean = dict(given)
+    for name in ("info_state_size", "num_actions"):
+        if clean[name] is None:
+            raise TypeError(f"NeuRDCIX needs {name}: NeuRDCIX(player_id, info_state_size, num_actions).")
+    size = clean["info_state_size"]
+    shape = size if isinstance(size, tuple | list) or np.ndim(size) else [size]
+    clean["info_state_size"] = math.prod(whole("info_state_size", length) for length in shape)
+    for name in ("num_actions", "max_states", "batch_size"):
+        clean[name] = whole(name, clean[name])
+    hidden = clean["hidden_layers_sizes"]
+    layers = [hidden] if isinstance(hidden, str) or not np.iterable(hidden) else hidden
+    clean["hidden_layers_sizes"] = tuple(whole("every one of hidden_layers_sizes", width) for width in layers)
+    is_table = isinstance(clean["network"], str) and clean["network"] == "table"
+    if clean["optimizer"] is None:
+        clean["optimizer"] = "sgd" if is_table else "adam"
+    checks.one_of("optimizer", clean["optimizer"], ("sgd", "adam"))
+    suited = _SUITED["table" if is_table else "network", clean["optimizer"]]
+    for name, value in zip(("pi_learning_rate", "critic_learning_rate"), suited, strict=True):
+        clean[name] = value if clean[name] is None else clean[name]
+    return Settings(**clean)
 
 
 class Learning:
-    """An agent's parameters, and what becomes of them.
+    """An agent's parameters, begun from `key`, and what becomes of them as its settings say."""
 
-    Args:
-      told: the agent's settings.
-      key: of the first parameters.
-    """
-
-    def __init__(self, told: settings.Settings, key: types.Key) -> None:
+    def __init__(self, told: Settings, key: types.Key) -> None:
         self.told, self.program = told, program(told)
         self.returns = Returns(centre=told.return_centre or 0.0, scale=told.return_scale or 1.0)
         self.capacity = _power_of_two(4 * told.batch_size)
         """Batches are padded to this length, so that one compiled update serves all."""
         self.loss: float | None = None
         self.info: learners.Info | None = None
-        self.adopt(self.program.init(self.program.host.model.init(key=key)))
+        self.adopt(self.program.init(self.program.model.init(key=key)))
 
     def adopt(self, state: learners.State) -> None:
         """Goes on from `state`."""
@@ -46,21 +149,16 @@ class Learning:
 
     def forward(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Logits and the critic's values, on the host."""
-        return self.program.host.forward(self.parameters, inputs)
+        return self.program.forward(self.parameters, inputs)
 
     def update(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """One update from choices as `buffer.to_arrays` has them, with agent states as the model takes them.
+        """One update from choices as `Experience.arrays` has them, with agent states as the model takes them.
 
         Raises a FloatingPointError, and changes nothing, where it would leave the finite numbers.
         """
         told, count = self.told, int(self.state.updates)
-        known = known_returns(
-            arrays["return_"],
-            self.returns,
-            first=count == 0,
-            centre=told.return_centre,
-            scale=told.return_scale,
-        )
+        told_of = {"centre": told.return_centre, "scale": told.return_scale}
+        known = known_returns(arrays["return_"], self.returns, first=count == 0, **told_of)
         capacity = max(self.capacity, _power_of_two(len(arrays["return_"])))
         batch, loss = decisions(
             arrays, known, max_return=told.max_return, uses_value=self.program.uses_value, capacity=capacity
@@ -117,17 +215,10 @@ def decisions(
     uses_value: bool,
     capacity: int,
 ) -> tuple[learners.Decision, float]:
-    """A batch for the learner, and its loss ½ mean (G − V)².
+    """A batch for the learner, padded to `capacity`, and its loss ½ mean (G − V)².
 
-    Args:
-      arrays: choices as `buffer.to_arrays` has them, with agent states as the model takes them.
-      known: of returns, this batch's included.
-      max_return: returns are shifted by this so that none is positive; by the largest known where it is None.
-      uses_value: whether the critic's value is the baseline.
-      capacity: length to which the batch is padded, so that one compiled update serves all.
-
-    Returns:
-      The decisions, padded, and the loss.
+    `known` includes this batch's returns. They are shifted so that none is positive: by `max_return`, or the
+    largest known. `uses_value` makes the critic's value the baseline.
     """
     returns, count = arrays["return_"], len(arrays["return_"])
     shift = known.largest if max_return is None else max_return
@@ -158,7 +249,8 @@ def decisions(
 class Program(NamedTuple):
     """The functions of an agent; agents of the same settings share one, and compile it once."""
 
-    host: acting.HostModel
+    model: policy.Model
+    forward: acting.Forward
     init: Any
     """Parameters -> learners.State."""
     update: Any
@@ -166,22 +258,18 @@ class Program(NamedTuple):
     uses_value: bool
 
 
-def program(told: settings.Settings) -> Program:
+def program(told: Settings) -> Program:
     """The functions of an agent's settings."""
     try:
         hash(told)
     except TypeError:  # a network or a schedule that cannot be hashed is compiled for itself
-        return _program(told)
-    return _shared_program(told)
-
-
-@functools.lru_cache(maxsize=32)
-def _shared_program(told: settings.Settings) -> Program:
+        return _program.__wrapped__(told)
     return _program(told)
 
 
-def _program(told: settings.Settings) -> Program:
-    host = acting.build(
+@functools.lru_cache(maxsize=32)
+def _program(told: Settings) -> Program:
+    model, forward, has_critic = acting.build(
         told.network,
         told.info_state_size,
         told.num_actions,
@@ -189,30 +277,33 @@ def _program(told: settings.Settings) -> Program:
         told.max_states,
         told.baseline != "none",
     )
-    if told.baseline == "value" and not host.has_critic:
+    if told.baseline == "value" and not has_critic:
         raise ValueError("baseline 'value' needs a network that returns a value beside its logits.")
     strength = told.magnet_strength
     if strength is None:  # with one player too there is a reference, so that nothing changes its shape
         strength = 0.0 if told.players == 1 else _MAGNET
-    magnet = None
-    if told.magnet_strength != 0:
-        magnet = shaping.Magnet(strength, told.magnet_speed)
+    magnet = None if told.magnet_strength == 0 else shaping.Magnet(strength, told.magnet_speed)
+    rate = told.pi_learning_rate
+    parts = [optimizers.optimizer(told.optimizer, rate), _annealing()]
+    if told.max_global_gradient_norm is not None:
+        parts.insert(0, optax.clip_by_global_norm(told.max_global_gradient_norm))
     init, update = learners.learner(
-        host.model.apply,
+        model.apply,
         learners.rule(told.learner, told.exploration),
-        _optimizer(told),
+        optax.chain(*parts),
         common_mode=told.common_mode,
         threshold=told.threshold,
         magnet=magnet,
         entropy_cost=told.entropy_cost,
-        critic_cost=_critic_cost(told),
+        # Actor and critic share weights and so an optimizer: the critic's rate is a weight of its loss.
+        critic_cost=told.critic_learning_rate / float(rate(0) if callable(rate) else rate),
     )
 
     def watched(state: learners.State, batch: learners.Decision) -> tuple[Any, Any, Any]:
         state, info = update(state, batch)
         return state, info, checks.all_finite(state)
 
-    return Program(host, init, jax.jit(watched), host.has_critic and told.baseline != "none")
+    return Program(model, forward, init, jax.jit(watched), has_critic and told.baseline != "none")
 
 
 class Annealing(NamedTuple):
@@ -221,30 +312,11 @@ class Annealing(NamedTuple):
     factor: jax.Array
 
 
-def _optimizer(told: settings.Settings) -> optax.GradientTransformation:
-    assert told.optimizer is not None, "settings have chosen one"
-    parts = [optimizers.optimizer(told.optimizer, told.pi_learning_rate), _annealing()]
-    if told.max_global_gradient_norm is not None:
-        parts.insert(0, optax.clip_by_global_norm(told.max_global_gradient_norm))
-    return optax.chain(*parts)
-
-
 def _annealing() -> optax.GradientTransformation:
-    def init(parameters: types.Parameters) -> Annealing:
-        del parameters
-        return Annealing(jnp.ones((), jnp.float32))
-
     def update(steps: Any, state: Annealing, parameters: Any = None) -> tuple[Any, Annealing]:
-        del parameters
         return jax.tree.map(lambda step: step * state.factor.astype(step.dtype), steps), state
 
-    return optax.GradientTransformation(init, update)
-
-
-def _critic_cost(told: settings.Settings) -> float:
-    """Actor and critic share weights and so an optimizer: the critic's rate is a weight of its loss."""
-    rate = told.pi_learning_rate
-    return told.critic_learning_rate / float(rate(0) if callable(rate) else rate)
+    return optax.GradientTransformation(lambda parameters: Annealing(jnp.ones((), jnp.float32)), update)
 
 
 def _power_of_two(count: int) -> int:

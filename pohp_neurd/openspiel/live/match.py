@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from pohp_neurd.openspiel.live import game as games
+from pohp_neurd import checks
 from pohp_neurd.openspiel.live import play as playing
 from pohp_neurd.openspiel.live import train
 
@@ -53,12 +53,11 @@ def play(
     multiple of the number of seats. Episodes of one rotation count as one draw in the interval, which
     takes the seats' different values out of it.
     """
-    world = games.live_game(game)
+    world = playing.live_game(game)
     count = world.num_seats
     if not (len(policies) == count or (len(policies) == 2 and count > 2)):
         raise ValueError(f"{world.game} has {count} seats, but {len(policies)} policies were given.")
-    if num_episodes < 2 * count:
-        raise ValueError(f"num_episodes must be at least {2 * count}, but is {num_episodes}.")
+    checks.at_least("num_episodes", num_episodes, 2 * count)
     rounds = -(-num_episodes // count)
     shift = np.arange(rounds * count) % count
     seating = ((np.arange(count)[None, :] - shift[:, None]) % count).astype(np.int32)
@@ -84,22 +83,11 @@ def best_response_bound(
     Each begins as `frozen`, where that is a network, makes `num_updates` updates in its seat against
     `frozen` in all others, and is then judged over `num_episodes` fresh episodes; `frozen` itself plays as
     many in all seats, for comparison.
-
-    Args:
-      game: a live game, an OpenSpiel game or its name.
-      frozen: the policy that is judged.
-      num_updates: of every responder.
-      num_episodes: of every evaluation.
-      slots: episodes side by side in an evaluation.
-      seed: of training and evaluation.
-      responder: (world, frozen, seat, seed=) -> a trainer and its first state.
+    `responder` is (world, frozen, seat, seed=) -> a trainer and its first state.
     """
-    world = games.live_game(game)
-    if num_updates < 1 or num_episodes < 2:
-        raise ValueError(
-            "num_updates must be at least 1 and num_episodes at least 2, "
-            f"but are {num_updates} and {num_episodes}."
-        )
+    world = playing.live_game(game)
+    checks.at_least("num_updates", num_updates)
+    checks.at_least("num_episodes", num_episodes, 2)
     everywhere = np.zeros((num_episodes, world.num_seats), np.int32)
     own = _returns(world, [frozen], everywhere, slots, seed, 0)
     gains, squares = [], _squared_error(own.sum(axis=1))
@@ -118,7 +106,7 @@ def best_response_bound(
 
 
 def _returns(
-    world: games.LiveGame,
+    world: playing.LiveGame,
     policies: Sequence[playing.Player],
     seating: np.ndarray,
     slots: int,

@@ -5,6 +5,7 @@ function of the key and the number of the update alone. So nothing of a running 
 is one pytree of arrays, and a run that is resumed from it goes on to the bit as if it had never stopped.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ import numpy as np
 from jaxtyping import Int
 
 from pohp_neurd import checks, directions, learners, optimizers, policy, shaping, types
-from pohp_neurd.openspiel.live import game as games
 from pohp_neurd.openspiel.live import play
 
 
@@ -28,58 +28,41 @@ class State(NamedTuple):
     """Decisions that were learnt from."""
 
 
-class Trainer(NamedTuple):
-    """A game, a network and its update: all that is fixed during a run; see `trainer`."""
+@dataclasses.dataclass(frozen=True)
+class Trainer:
+    """Self-play in `world`; with `seat`, a learner in that seat against a frozen `opponent` in all others."""
 
-    world: games.LiveGame
+    world: play.LiveGame
     model: policy.Model
+    """Of `LiveGame.features`, such as `play.network` makes it."""
     learner: learners.Learner
-    """Its update compiled."""
-    batch_episodes: int
-    slots: int
-    separate: bool
-    alternating: bool
-    seat: int | None
-    opponent: play.Player
-    seed: int
+    """Of the model; its update is compiled here."""
+    batch_episodes: int = 256
+    """Episodes of one update."""
+    slots: int = 256
+    """Episodes side by side in one network call."""
+    separate: bool = False
+    """Whether every seat has parameters of its own, as in `play.network`."""
+    alternating: bool = False
+    """Whether one seat learns at each update, in turn, instead of all."""
+    seat: int | None = None
+    """The only seat that learns; None: all do."""
+    opponent: play.Player = None
+    """Who plays the other seats, if only one learns."""
+    seed: int = 0
+    """Of the first parameters and of all episodes."""
 
-
-def trainer(
-    world: games.LiveGame,
-    model: policy.Model,
-    learner: learners.Learner,
-    *,
-    batch_episodes: int = 256,
-    slots: int = 256,
-    separate: bool = False,
-    alternating: bool = False,
-    seat: int | None = None,
-    opponent: play.Player = None,
-    seed: int = 0,
-) -> Trainer:
-    """Self-play in `world`; with `seat`, a learner in that seat against a frozen `opponent` in all others.
-
-    Args:
-      world: the game.
-      model: of `LiveGame.features`, such as `game.network` makes it.
-      learner: of the model.
-      batch_episodes: episodes of one update.
-      slots: episodes side by side in one network call.
-      separate: whether every seat has parameters of its own, as in `game.network`.
-      alternating: whether one seat learns at each update, in turn, instead of all.
-      seat: the only seat that learns; None: all do.
-      opponent: who plays the other seats, if only one learns.
-      seed: of the first parameters and of all episodes.
-    """
-    checks.count("batch_episodes", batch_episodes)
-    checks.count("slots", slots)
-    checks.non_negative("seed", seed)
-    if seat is not None:
-        checks.index("seat", seat, world.num_seats)
-        if alternating:
-            raise ValueError(f"alternating is for seats that learn in turn, but only seat {seat} learns.")
-    compiled = learner._replace(update=jax.jit(learner.update))
-    return Trainer(world, model, compiled, batch_episodes, slots, separate, alternating, seat, opponent, seed)
+    def __post_init__(self) -> None:
+        checks.count("batch_episodes", self.batch_episodes)
+        checks.count("slots", self.slots)
+        checks.non_negative("seed", self.seed)
+        if self.seat is not None:
+            checks.index("seat", self.seat, self.world.num_seats)
+            if self.alternating:
+                raise ValueError(
+                    f"alternating is for seats that learn in turn, but only seat {self.seat} learns."
+                )
+        object.__setattr__(self, "learner", self.learner._replace(update=jax.jit(self.learner.update)))
 
 
 def default_learner(
@@ -92,7 +75,7 @@ def default_learner(
 
 
 def responder(
-    world: games.LiveGame,
+    world: play.LiveGame,
     frozen: play.Player,
     seat: int,
     *,
@@ -105,23 +88,13 @@ def responder(
 
     From where a frozen network stands, a responder has only to find its mistakes; from scratch it would first
     have to learn the game, and a bound from it be far below 0.
-
-    Args:
-      world: the game.
-      frozen: who plays all other seats.
-      seat: the responder's.
-      seed: of its first parameters and of its episodes.
-      hidden_layers: of its network, where `frozen` is none.
-      learning_rate: Adam's.
-      batch_episodes: episodes of one update.
-
-    Returns:
-      A trainer, and its state before the first update.
+    `hidden_layers` are of its network, where `frozen` is none. Returns a trainer, and its state before the
+    first update.
     """
     known = frozen if isinstance(frozen, play.Network) else None
-    model = games.network(world, hidden_layers) if known is None else known.model
+    model = play.network(world, hidden_layers) if known is None else known.model
     learner = default_learner(model, learning_rate=learning_rate)
-    made = trainer(
+    made = Trainer(
         world, model, learner, batch_episodes=batch_episodes, seat=seat, opponent=frozen, seed=seed
     )
     return made, init(made, None if known is None else known.parameters)
