@@ -1,6 +1,6 @@
 """What makes a run of self-play in a game: one frozen config, with good defaults for each kind of run.
 
-Nothing here loads JAX: a wrong flag is told of at once. `game_trainer` has its numbers over time.
+Nothing here loads JAX: a wrong flag is told of at once. `game` has its numbers over time.
 """
 
 import dataclasses

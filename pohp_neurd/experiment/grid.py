@@ -41,9 +41,9 @@ def _is_begun(path: pathlib.Path) -> bool:
 
 
 def _run_game(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
-    from pohp_neurd.experiment import game_run
+    from pohp_neurd.experiment import game
 
-    return game_run.run(config, path, resume=_is_begun(path), given=given)
+    return game.run(config, path, resume=_is_begun(path), given=given)
 
 
 def _run_single_agent(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
