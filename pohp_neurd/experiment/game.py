@@ -31,9 +31,9 @@ from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import features, saved
 from pohp_neurd.openspiel.live import game as games
 from pohp_neurd.openspiel.live import match, train
-from pohp_neurd.results import curves, records, run_folder
+from pohp_neurd.results import figures, records
 
-COLUMNS = ("updates", "episodes", "steps", "seconds", "nash_conv", "nash_conv_average")
+COLUMNS = (*run_loop.COUNTS, "nash_conv", "nash_conv_average")
 AGAINST_UNIFORM = ("return_against_uniform", "half_width")
 ALONE = ("mean_return", "half_width")
 INFO = tuple(name for name in learners.Info._fields if name != "exploration")
@@ -73,7 +73,7 @@ def run(
     """
     if tensorboard:
         run_loop.check_tensorboard()
-    run_folder.check_open(path, resume=resume, overwrite=overwrite)
+    records.check_open(path, resume=resume, overwrite=overwrite)
     _check_memory(config)
     config, task = build(config)
     schema.refuse_unread(config, given)
@@ -83,11 +83,11 @@ def run(
 def _check_memory(config: game_config.Config) -> None:
     """Measured: 42 to 44 bytes for a step of an episode in a batch, and ten copies of a network's weights."""
     steps = (config.batch_size or 1) * openspiel.load_game(config.game).max_game_length()
-    run_folder.check_memory(40.0 * steps, of=f"batch_size={config.batch_size} in {config.game}")
+    records.check_memory(40.0 * steps, of=f"batch_size={config.batch_size} in {config.game}")
     if config.policy == "neural":
         layers = ",".join(map(str, config.hidden_layers))
-        needed = run_folder.memory_of_layers(config.hidden_layers, copies=8)
-        run_folder.check_memory(needed, of=f"hidden_layers={layers}")
+        needed = records.memory_of_layers(config.hidden_layers, copies=8)
+        records.check_memory(needed, of=f"hidden_layers={layers}")
 
 
 def build(config: game_config.Config) -> tuple[game_config.Config, run_loop.Task]:
@@ -148,17 +148,16 @@ def _task(
 ) -> run_loop.Task:
     """The run whose rows `evaluate` makes, `lost` at the first update that it finds, if any."""
 
-    def finish(folder: run_folder.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
-        figures = {name: None if value == "" else value for name, value in rows[-1].items()}
+    def finish(folder: records.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
+        last = {name: None if value == "" else value for name, value in rows[-1].items()}
         title = f"{_NAMES[config.learner]} in {config.game}, {config.policy}"
-        curves.nash_conv(folder.curve, rows, title=title)
-        return {"game": config.game, **figures, "curve": str(folder.curve)}
+        figures.nash_conv(folder.curve, rows, title=title)
+        return {"game": config.game, **last, "curve": str(folder.curve)}
 
-    def diverged(state: Any) -> run_loop.Loss | None:
+    def diverged(state: Any) -> tuple[str, str, str] | None:
         update = lost(state)
-        if update is None:
-            return None
-        return run_loop.Loss("a parameter or the optimizer's state", f"update {update}", "step_size")
+        what = "a parameter or the optimizer's state"
+        return None if update is None else (what, f"update {update}", "step_size")
 
     return run_loop.Task(
         dataclasses.asdict(config),

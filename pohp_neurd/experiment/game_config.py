@@ -22,7 +22,9 @@ KINDS = {
 }
 """The kinds of runs: their play, policy and update."""
 
-_DEFAULTS: dict[str, tuple[float, ...]] = {
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "episodes": (10_000_000, None, 60_000_000, None, 200_000),
+    "iterations": (None, 50_000, None, 5_000, None),
     "exploration": (0.02, 0.0, 0.1, 0.0, 0.1),
     "batch_size": (2048, 1, 4096, 1, 256),
     "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01),
@@ -40,11 +42,6 @@ DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
     for index, kind in enumerate(KINDS.values())
 }
 """What is used where the user says nothing, for each kind of run."""
-
-_EPISODES = {"tabular": 10_000_000, "neural": 60_000_000}
-_LIVE_EPISODES = 200_000
-_ITERATIONS = {"tabular": 50_000, "neural": 5_000}
-
 
 _CIX = {"learner": "neurd_cix"}
 _TABULAR, _NEURAL = {"policy": "tabular"}, {"policy": "neural"}
@@ -215,10 +212,6 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     config = dataclasses.replace(config, play=play)
     kind = (play, config.policy, config.update)
     filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
-    if config.update == "sampled" and config.episodes is None:
-        filled["episodes"] = _LIVE_EPISODES if play == "live" else _EPISODES[config.policy]
-    if config.update == "expected" and config.iterations is None:
-        filled["iterations"] = _ITERATIONS[config.policy]
     if config.policy == "tabular" and config.update == "sampled" and config.batch_size is None:
         filled["batch_size"] = max(DEFAULTS[kind]["batch_size"], 2 ** (table_size // 20).bit_length())
     config = dataclasses.replace(config, **filled)

@@ -24,8 +24,8 @@ class Job(NamedTuple):
 
     config: Any
     """The class of its configs: its fields are the flags that can be swept."""
-    run: Callable[[Any, pathlib.Path, Collection[str]], Mapping[str, Any]]
-    """Runs a config, of which some fields were given, in a folder, or goes on there; the final figures."""
+    run: Callable[[Any, pathlib.Path, bool, Collection[str]], Mapping[str, Any]]
+    """(config, folder, whether to resume there, the fields that were given) -> the final figures."""
     check: Callable[[Any], None] = lambda config: None
     """What there is to check of a config without running it."""
 
@@ -36,20 +36,16 @@ def _check_game(config: game_config.Config) -> None:
     openspiel.load_game(config.game)
 
 
-def _is_begun(path: pathlib.Path) -> bool:
-    return (path / "config.json").is_file()
-
-
-def _run_game(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
+def _run_game(config: Any, path: pathlib.Path, resume: bool, given: Collection[str]) -> Mapping[str, Any]:
     from pohp_neurd.experiment import game
 
-    return game.run(config, path, resume=_is_begun(path), given=given)
+    return game.run(config, path, resume=resume, given=given)
 
 
-def _run_single_agent(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
+def _run_single_agent(config: Any, path: pathlib.Path, resume: bool, _: Any) -> Mapping[str, Any]:
     from pohp_neurd.experiment import single_agent
 
-    figures = single_agent.run(config, path, resume=_is_begun(path))
+    figures = single_agent.run(config, path, resume=resume)
     (setting,) = figures["settings"]
     return {
         "steps": figures["steps"],
@@ -58,10 +54,10 @@ def _run_single_agent(config: Any, path: pathlib.Path, given: Collection[str]) -
     }
 
 
-def _run_bandit(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
+def _run_bandit(config: Any, path: pathlib.Path, resume: bool, _: Any) -> Mapping[str, Any]:
     from pohp_neurd.experiment import bandit
 
-    return bandit.run(config, path, resume=_is_begun(path))
+    return bandit.run(config, path, resume=resume)
 
 
 JOBS: Mapping[str, Job] = {
@@ -194,11 +190,12 @@ def attempt(script: str, flags: Mapping[str, Any], path: pathlib.Path) -> Outcom
     begun = time.perf_counter()
     figures, sentence = None, ""
     try:
-        if path.is_dir() and not (path / "config.json").is_file():
+        begun_before = (path / "config.json").is_file()
+        if path.is_dir() and not begun_before:
             shutil.rmtree(path)  # killed before it was a run
         job = JOBS[script]
         config, given = schema.of_setting(job.config, script, flags)
-        figures = _scalars(job.run(config, path, given))
+        figures = _scalars(job.run(config, path, begun_before, given))
     except checks.Diverged as error:
         sentence = error.without_checkpoint
     except ValueError as error:

@@ -184,9 +184,9 @@ def _rates(folder: pathlib.Path, rows: list[dict[str, Any]], config: Config) -> 
     name = f"learning_rates{config.suffix}"
     _write(folder, name, summaries, {"learning rate": "{learning_rate}", **summary.COLUMNS})
     title = f"{config.title}: SPG over learning rates"
-    from pohp_neurd.results import sensitivity
+    from pohp_neurd.results import figures
 
-    sensitivity.draw(folder / f"{name}.png", rows, x="learning_rate", title=title)
+    figures.sensitivity(folder / f"{name}.png", rows, x="learning_rate", title=title)
     return {"learning_rate": best["learning_rate"], "spg_best_mean": best["mean"]}
 
 
@@ -208,9 +208,9 @@ def _explorations(
     columns = {"learner": "{learner}", "exploration": "{exploration}", **summary.COLUMNS}
     _write(folder, name, summaries, columns)
     title = f"{config.title} at learning rate {shown}, {cix[0]['steps']:,} steps"
-    from pohp_neurd.results import sensitivity
+    from pohp_neurd.results import figures
 
-    sensitivity.draw(folder / f"{name}.png", cix, x="exploration", reference=spg, title=title)
+    figures.sensitivity(folder / f"{name}.png", cix, x="exploration", reference=spg, title=title)
     return {
         "spg_mean": summaries[0]["mean"],
         "neurd_cix_means": {f"{row['exploration']:g}": row["mean"] for row in summaries[1:]},

@@ -9,11 +9,13 @@ interval of 95% for the mean holds the truth in 84% of the cases at n = 5, and i
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pohp_neurd.results import table
+
+_CONFIDENCE = 0.95
 
 
 def smaller_is_better(column: str) -> bool:
@@ -64,7 +66,6 @@ def summarise(
     value: str,
     against: Sequence[table.Row] | None = None,
     stratum: str | None = None,
-    confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
@@ -94,27 +95,15 @@ def summarise(
         drawn = _resampled(strata, resamples, np.random.default_rng(seed))
         for name, statistic in _STATISTICS.items():
             row[name] = float(statistic(values))
-            low, high = ("", "") if drawn is None else _interval(statistic(drawn), confidence)
+            low, high = ("", "") if drawn is None else _interval(statistic(drawn))
             row |= {f"{name}_low": low, f"{name}_high": high}
         if against is not None:
             found: Sequence[Any] = ("", "", "")
             if not all(run in against for run in here):
-                drawing: Any = {"confidence": confidence, "resamples": resamples, "seed": seed}
-                found = difference(here, against, value, stratum=stratum, **drawing)
-            row |= {
-                name: "" if content is None else content
-                for name, content in zip(DIFFERENCES, found, strict=True)
-            }
+                found = difference(here, against, value, stratum=stratum, resamples=resamples, seed=seed)
+            row |= dict(zip(DIFFERENCES, found, strict=True))
         summaries.append(row)
     return summaries
-
-
-class Difference(NamedTuple):
-    """How much larger one setting's mean is than another's, with its interval if there is one."""
-
-    mean: float
-    low: float | None
-    high: float | None
 
 
 def difference(
@@ -123,12 +112,12 @@ def difference(
     value: str,
     *,
     stratum: str | None = None,
-    confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
-) -> Difference:
-    """The mean of `value` in `rows_a` minus that in `rows_b`; the runs of the two are drawn independently.
+) -> tuple[Any, Any, Any]:
+    """The mean of `value` in `rows_a` minus that in `rows_b`, and its interval, empty where there is none.
 
+    The runs of the two are drawn independently.
     Seeds are not paired: the same seed in two settings does not make their runs alike.
     """
     generator = np.random.default_rng(seed)
@@ -141,8 +130,8 @@ def difference(
         drawn.append(_resampled(strata, resamples, generator))
     mean = means[0] - means[1]
     if drawn[0] is None or drawn[1] is None:
-        return Difference(mean, None, None)
-    return Difference(mean, *_interval(drawn[0].mean(axis=-1) - drawn[1].mean(axis=-1), confidence))
+        return mean, "", ""
+    return mean, *_interval(drawn[0].mean(axis=-1) - drawn[1].mean(axis=-1))
 
 
 def finite(rows: Sequence[table.Row], value: str, setting: str) -> np.ndarray:
@@ -156,23 +145,18 @@ def finite(rows: Sequence[table.Row], value: str, setting: str) -> np.ndarray:
     return np.sort([float(row[value]) for row in rows])
 
 
-def markdown(
-    rows: Sequence[table.Row], columns: Mapping[str, str] | Sequence[str] | None = None, digits: int = 4
-) -> str:
-    """A GitHub table of `rows`, with thousands separators; FIGURES have `digits` significant digits.
+def markdown(rows: Sequence[table.Row], columns: Mapping[str, str]) -> str:
+    """A GitHub table of `rows`, with thousands separators; FIGURES have four significant digits.
 
-    `columns` names the columns, or gives each heading a template: {"mean (worst)": "{mean} ({worst})"}.
+    `columns` gives each heading a template: {"mean (worst)": "{mean} ({worst})"}.
     Whole parts are never rounded away, and settings are given as they are.
     """
-    if columns is None:
-        columns = list(rows[0]) if rows else []
-    templates = columns if isinstance(columns, Mapping) else {name: f"{{{name}}}" for name in columns}
     figures = {*FIGURES, *DIFFERENCES}
-    lines = [_line(templates), "|" + "---|" * len(templates)]
+    lines = [_line(columns), "|" + "---|" * len(columns)]
     for row in rows:
-        cells = {name: _text(content, digits if name in figures else 6) for name, content in row.items()}
+        cells = {name: _text(content, 4 if name in figures else 6) for name, content in row.items()}
         try:
-            lines.append(_line(template.format_map(cells) for template in templates.values()))
+            lines.append(_line(template.format_map(cells) for template in columns.values()))
         except KeyError as error:
             raise ValueError(f"there is no column {error}; the columns are {', '.join(row)}.") from None
     return "\n".join(lines) + "\n"
@@ -200,10 +184,8 @@ def _resampled(
     return np.concatenate(drawn, axis=1)
 
 
-def _interval(statistics: np.ndarray, confidence: float) -> tuple[float, float]:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, but is {confidence}.")
-    low, high = np.quantile(statistics, [(1 - confidence) / 2, (1 + confidence) / 2])
+def _interval(statistics: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(statistics, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return float(low), float(high)
 
 

@@ -24,7 +24,7 @@ import tqdm
 from absl import app, flags, logging
 
 from pohp_neurd import checks
-from pohp_neurd.results import records, run_folder, summary, table
+from pohp_neurd.results import records, summary, table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -300,7 +300,7 @@ def main(_: Sequence[str]) -> None:
     try:
         chosen: dict[str, Any] = {name: flags.FLAGS[name].value for name in _MEANINGS}
         config = Config(**chosen)
-        run_folder.check_writable(folder)
+        records.check_writable(folder)
     except ValueError as error:
         sys.exit(str(error))
     for row in run(config, folder):

@@ -27,7 +27,7 @@ def counting(total=10, every=3, checkpoint_every=2, lost_at=None, at=None, numbe
     def diverged(state):
         if lost_at is None or state[0] < lost_at:
             return None
-        return run.Loss("the sum", f"update {lost_at}", "step")
+        return ("the sum", f"update {lost_at}", "step")
 
     return run.Task(
         {"total": total},

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pohp_neurd import checkpoint, checks
-from pohp_neurd.experiment import run, single_agent
-from pohp_neurd.online import lanes, lifetimes
+from pohp_neurd.experiment import executor, run, single_agent
+from pohp_neurd.online import lifetimes
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),
@@ -111,9 +111,9 @@ def test_cores_change_nothing(finished, tmp_path):
 
 def test_dealing_and_gathering_are_inverse():
     tree = {"a": np.arange(10).reshape(5, 2), "b": np.arange(5)}
-    dealt = lanes.deal(tree, 2)
+    dealt = single_agent.deal(tree, 2)
     assert [len(lane["b"]) for lane in dealt] == [3, 2]
-    np.testing.assert_array_equal(lanes.gather(dealt)["a"], tree["a"])
+    np.testing.assert_array_equal(single_agent.gather(dealt)["a"], tree["a"])
 
 
 def test_another_configuration_is_not_resumed(finished):
@@ -165,9 +165,9 @@ def test_seeds_rates_and_explorations_compile_nothing_new(finished, tmp_path, co
 
 
 def test_cores_are_checked():
-    assert lanes.cores(None) >= 1
+    assert executor.available(None) >= 1
     with pytest.raises(ValueError, match="cores must be between 1 and"):
-        lanes.cores(0)
+        executor.available(0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -220,6 +220,6 @@ def test_a_frozen_optimizer_is_a_divergence():
     found = f"seed {seed} at learning rate {rate:g} and exploration {exploration:g}"
     state = single_agent.State([], 3, totals)
     loss = single_agent.diverged(CONFIG, state)
-    assert loss == run.Loss(f"a value of {found}", "120 steps", "learning_rate")
+    assert loss == (f"a value of {found}", "120 steps", "learning_rate")
     fine = state._replace(totals=totals._replace(diverged=diverged & False))
     assert single_agent.diverged(CONFIG, fine) is None
