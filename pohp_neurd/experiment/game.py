@@ -40,7 +40,6 @@ INFO = tuple(name for name in learners.Info._fields if name != "exploration")
 """What there is to plot of the last update."""
 
 _MATCH_EPISODES = 512
-_NAMES = {"spg": "SPG", "neurd": "NeuRD", "neurd_cix": "NeuRD-CIX"}
 _SHORT = {
     "nash_conv": "NashConv",
     "nash_conv_average": "average",
@@ -150,7 +149,7 @@ def _task(
 
     def finish(folder: records.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
         last = {name: None if value == "" else value for name, value in rows[-1].items()}
-        title = f"{_NAMES[config.learner]} in {config.game}, {config.policy}"
+        title = f"{figures.name(['learner'], [config.learner])} in {config.game}, {config.policy}"
         figures.nash_conv(folder.curve, rows, title=title)
         return {"game": config.game, **last, "curve": str(folder.curve)}
 

@@ -219,7 +219,16 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
     if play == "compiled" and config.policy == "neural":
         checks.positive("average_forgetting", config.average_forgetting)
-    _check_that_it_learns(config)
+    # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond these
+    # bounds to no more than the first. A magnet of strength τ lets a logit move by 1 / τ of its direction.
+    whole_run = (updates(config), "updates of the run")
+    bounds = {"cooling": whole_run, "step_size_decay": (config.decay_start or 1, "updates of decay_start")}
+    for name, (bound, what) in {**bounds, "magnet_strength": whole_run}.items():
+        if getattr(config, name) > bound:
+            raise ValueError(
+                f"{name} must be at most the {bound:,} {what}, or nothing is learnt, "
+                f"but is {getattr(config, name):g}."
+            )
     checks.count("the number of updates", updates(config))
     return config
 
@@ -227,21 +236,6 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
 def between(config: Config) -> int:
     """Updates between two evaluations."""
     return max(1, (config.eval_every or 1) // (config.batch_size or 1))
-
-
-def _check_that_it_learns(config: Config) -> None:
-    """Raises where a schedule or the magnet leaves a run no way to move."""
-    total, start = updates(config), config.decay_start or 1
-    # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond these
-    # bounds to no more than the first. A magnet of strength τ lets a logit move by 1 / τ of its direction.
-    bounds = {"cooling": (total, "updates of the run"), "step_size_decay": (start, "updates of decay_start")}
-    bounds["magnet_strength"] = bounds["cooling"]
-    for name, (bound, what) in bounds.items():
-        if getattr(config, name) > bound:
-            raise ValueError(
-                f"{name} must be at most the {bound:,} {what}, or nothing is learnt, "
-                f"but is {getattr(config, name):g}."
-            )
 
 
 def updates(config: Config) -> int:

@@ -181,12 +181,9 @@ def _rates(folder: pathlib.Path, rows: list[dict[str, Any]], config: Config) -> 
     if not whole:
         raise ValueError(f"every learning rate failed on a seed: {folder / 'failures.csv'} says why.")
     best = max(whole, key=lambda row: row["mean"])
-    name = f"learning_rates{config.suffix}"
-    _write(folder, name, summaries, {"learning rate": "{learning_rate}", **summary.COLUMNS})
     title = f"{config.title}: SPG over learning rates"
-    from pohp_neurd.results import figures
-
-    figures.sensitivity(folder / f"{name}.png", rows, x="learning_rate", title=title)
+    place = folder / f"learning_rates{config.suffix}"
+    _write(place, summaries, {"learning rate": "{learning_rate}"}, rows, x="learning_rate", title=title)
     return {"learning_rate": best["learning_rate"], "spg_best_mean": best["mean"]}
 
 
@@ -204,21 +201,28 @@ def _explorations(
         for row in summary.summarise(cix, by=["exploration"], value="total_reward")
     ]
     shown = np.format_float_positional(rate, trim="-")  # 0.00005, not 5e-05
-    name = f"explorations_{shown}{config.suffix}"
-    columns = {"learner": "{learner}", "exploration": "{exploration}", **summary.COLUMNS}
-    _write(folder, name, summaries, columns)
+    place = folder / f"explorations_{shown}{config.suffix}"
+    columns = {"learner": "{learner}", "exploration": "{exploration}"}
     title = f"{config.title} at learning rate {shown}, {cix[0]['steps']:,} steps"
-    from pohp_neurd.results import figures
-
-    figures.sensitivity(folder / f"{name}.png", cix, x="exploration", reference=spg, title=title)
+    _write(place, summaries, columns, cix, x="exploration", reference=spg, title=title)
     return {
         "spg_mean": summaries[0]["mean"],
         "neurd_cix_means": {f"{row['exploration']:g}": row["mean"] for row in summaries[1:]},
-        "table": str(folder / f"{name}.md"),
-        "picture": str(folder / f"{name}.png"),
+        "table": f"{place}.md",
+        "picture": f"{place}.png",
     }
 
 
-def _write(folder: pathlib.Path, name: str, rows: list[dict[str, Any]], columns: dict[str, str]) -> None:
-    records.write_csv(folder / f"{name}.csv", rows, list(rows[0]))
-    records.write_text(folder / f"{name}.md", summary.markdown(rows, columns))
+def _write(
+    place: pathlib.Path,
+    summaries: list[dict[str, Any]],
+    columns: dict[str, str],
+    rows: list[dict[str, Any]],
+    **drawing: Any,
+) -> None:
+    """The table of `summaries`, as CSV and for people, and the picture of `rows`."""
+    from pohp_neurd.results import figures
+
+    records.write_csv(f"{place}.csv", summaries, list(summaries[0]))
+    records.write_text(f"{place}.md", summary.markdown(summaries, {**columns, **summary.COLUMNS}))
+    figures.sensitivity(f"{place}.png", rows, **drawing)

@@ -28,27 +28,10 @@ ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 Config = configs.SingleAgent
 
 
-def run(
-    config: Config,
-    path: records.Path,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    num_cores: int = 1,
-    stop_after: int | None = None,
-) -> dict[str, Any]:
-    """Runs or resumes the experiment in the folder `path`.
+def run(config: Config, path: records.Path, *, num_cores: int = 1, **how: Any) -> dict[str, Any]:
+    """Runs or resumes the experiment in the folder `path`, `how` as `run.finish` says; the final figures.
 
-    Args:
-      config: what is run.
-      path: the folder.
-      resume: go on with the run that is there.
-      overwrite: throw that run away.
-      num_cores: processes over which the runs are laid.
-      stop_after: ends the work after so many intervals with a checkpoint, to be resumed; so do signals.
-
-    Returns:
-      The final figures.
+    The runs are laid over `num_cores` processes.
     """
     num_runs = config.seeds * len(config.learning_rates) * len(config.explorations)  # not yet made
     # Of each run its window, its weights and what Adam keeps of them.
@@ -56,9 +39,7 @@ def run(
     records.check_memory(num_runs * each, of=f"width={config.width} and {num_runs} runs")
     num_lanes = min(num_cores, num_runs)
     with executor.workers(num_lanes) as work:
-        return run_loop.finish(
-            task(config, work, num_lanes), path, resume=resume, overwrite=overwrite, stop_after=stop_after
-        )
+        return run_loop.finish(task(config, work, num_lanes), path, **how)
 
 
 class State(NamedTuple):
@@ -128,10 +109,8 @@ def summary(config: Config, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         late = [row for row in here if row["steps"] > 0.9 * end]
         totals = [row["total_reward"] for row in here if row["steps"] == end]
         span = len({row["steps"] for row in late}) * config.interval
-        ends = [
-            -sum(row["reward"] for row in late if row["seed"] == seed) / span
-            for seed in sorted({row["seed"] for row in here})
-        ]
+        seeds = sorted({row["seed"] for row in here})
+        ends = [-sum(row["reward"] for row in late if row["seed"] == seed) / span for seed in seeds]
         settings.append(
             {
                 "learning_rate": rate,

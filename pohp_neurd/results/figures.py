@@ -137,16 +137,6 @@ def logarithmic(axes: Any) -> None:
 _PANELS = {"nash_conv": "current policy", "nash_conv_average": "average policy"}
 
 
-class Band(NamedTuple):
-    """How a line and a band sum up the runs of a setting."""
-
-    legend: str
-    """With {} for how many runs there are."""
-    spread: Callable[[Sequence[Sequence[table.Row]], str, str, str], Any]
-    """(rows of each evaluation, its column of time, the column that is drawn, the setting) -> low, middle and
-    high at every evaluation."""
-
-
 def _middle_half(moments: Sequence[Sequence[table.Row]], unit: str, column: str, name: str) -> Any:
     values = [summary.finite(here, column, name) for here in moments]
     return np.quantile(values, [0.25, 0.5, 0.75], axis=1)
@@ -157,10 +147,13 @@ def _mean_interval(moments: Sequence[Sequence[table.Row]], unit: str, column: st
     return [[row[key] for row in found] for key in ("mean_low", "mean", "mean_high")]
 
 
-BANDS = {
-    "interquartile": Band("line: median of {}; band: their middle half", _middle_half),
-    "bootstrap": Band("line: mean of {}; band: 95% bootstrap interval", _mean_interval),
+Band = tuple[str, Callable[[Sequence[Sequence[table.Row]], str, str, str], Any]]
+BANDS: dict[str, Band] = {
+    "interquartile": ("line: median of {}; band: their middle half", _middle_half),
+    "bootstrap": ("line: mean of {}; band: 95% bootstrap interval", _mean_interval),
 }
+"""How a line and a band sum up the runs of a setting: what the legend says of so many runs, and (rows of each
+evaluation, its column of time, the column that is drawn, the setting) -> low, middle and high at each."""
 
 
 def nash_conv(path: records.Path, rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
@@ -213,7 +206,7 @@ def compare_nash_conv(
     table.check_runs(rows, series, [unit])
     settings = table.groups(rows, series)
     labels = names(series, list(settings))
-    counts = set()
+    counts, (legend, spread) = set(), band
     with figure(path, width=8.8, height=4.2) as page:
         grid = page.subplots(1, len(_PANELS), sharey=True)
         for index, (name, here) in enumerate(zip(labels, settings.values(), strict=True)):
@@ -221,7 +214,7 @@ def compare_nash_conv(
             counts.add(len(moments[0]))
             done = [here[0][unit] for here in moments]
             for axes, column in zip(grid, _PANELS, strict=True):
-                low, middle, high = band.spread(moments, unit, column, name)
+                low, middle, high = spread(moments, unit, column, name)
                 line: Any = {**drawn._asdict(), "markevery": 0.1, "markersize": 4.5, "linewidth": 1.6}
                 axes.plot(done, middle, **line, label=name)
                 if len(moments[0]) > 1:
@@ -232,7 +225,7 @@ def compare_nash_conv(
             _time_axis(axes, unit)
         grid[0].set_ylabel("NashConv")
         page.suptitle(title, fontsize=10)
-        what = "a run each" if counts == {1} else band.legend.format(count_runs(counts))
+        what = "a run each" if counts == {1} else legend.format(count_runs(counts))
         style: Any = {"ncols": 4, "fontsize": 9, "title": what, "title_fontsize": 9}
         legend_below(page, *grid[0].get_legend_handles_labels(), **style)
 
@@ -467,17 +460,15 @@ def _lines(
     return handles
 
 
-def spaced(positions: Sequence[float], room: float = 1 / 20) -> list[bool]:
-    """Which of the ascending `positions` can be named without names on top of each other.
-
-    A name takes the part `room` of the whole width.
+def spaced(positions: Sequence[float]) -> list[bool]:
+    """Which of the ascending `positions` can be named, where a name takes a twentieth of the whole width.
 
     >>> spaced([0.0, 0.01, 0.5, 1.0])
     [True, False, True, True]
     """
     named, last = [], -np.inf
     for position in positions:
-        named.append(bool(position - last >= room * (positions[-1] - positions[0])))
+        named.append(bool(position - last >= (positions[-1] - positions[0]) / 20))
         last = position if named[-1] else last
     return named
 
