@@ -131,14 +131,10 @@ def read(path: records.Path) -> list[Grid]:
             raise ValueError(f'{path} must hold {{"script": ..., "sweep": ...}}, or a list of such.')
         if not isinstance(part["sweep"], dict):
             raise ValueError(f"sweep in {path} must hold the values of each flag, but is {part['sweep']!r}.")
-        found.append(Grid(part["script"], {name: _values(value) for name, value in part["sweep"].items()}))
+        values = {n: _listed(v) if isinstance(v, str) else v for n, v in part["sweep"].items()}
+        listed = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
+        found.append(Grid(part["script"], listed))
     return found
-
-
-def _values(value: Any) -> list[Any]:
-    if isinstance(value, str):
-        return _listed(value)
-    return value if isinstance(value, list) else [value]
 
 
 def settings(grids: Sequence[Grid]) -> list[Setting]:
@@ -152,7 +148,13 @@ def settings(grids: Sequence[Grid]) -> list[Setting]:
             if not values:
                 raise ValueError(f"{name} must have at least one value, but has none.")
         _check_size(math.prod(map(len, grid.values.values())))
-        job, typed = JOBS[grid.script], _typed(grid)
+        job = JOBS[grid.script]
+        typed: dict[str, list[Any]] = {}  # under the names that flags have in sweeps
+        for name, values in grid.values.items():
+            flag = schema.swept(job.config, grid.script, name)
+            if flag.swept in typed:
+                raise ValueError(f"{flag.swept} is swept twice: give all its values at once.")
+            typed[flag.swept] = [schema.read(name, schema.swept_kind(flag), value) for value in values]
         for combination in itertools.product(*typed.values()):
             setting = Setting(grid.script, dict(zip(typed, combination, strict=True)))
             job.check(schema.of_setting(job.config, grid.script, setting.flags)[0])
@@ -162,17 +164,6 @@ def settings(grids: Sequence[Grid]) -> list[Setting]:
     if len({setting.script for setting in found.values()}) > 1:
         raise ValueError("the grids of one sweep must be of one script.")
     return list(found.values())
-
-
-def _typed(grid: Grid) -> dict[str, list[Any]]:
-    """The values of each flag as its config has them, under the name that it has in sweeps."""
-    found: dict[str, list[Any]] = {}
-    for name, values in grid.values.items():
-        flag = schema.swept(JOBS[grid.script].config, grid.script, name)
-        if flag.swept in found:
-            raise ValueError(f"{flag.swept} is swept twice: give all its values at once.")
-        found[flag.swept] = [schema.read(name, schema.swept_kind(flag), value) for value in values]
-    return found
 
 
 class Outcome(NamedTuple):

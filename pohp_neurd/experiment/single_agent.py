@@ -53,7 +53,7 @@ class State(NamedTuple):
 def task(config: Config, work: Callable[..., Iterable[Any]], num_lanes: int) -> run_loop.Task:
     """The experiment as a run of intervals, with `work` a map over that many lanes."""
     advanced = functools.partial(advance, config)
-    dealt = deal(config.runs(), num_lanes)
+    dealt, settings = deal(config.runs(), num_lanes), config.settings()
 
     def begin() -> State:
         return State([lane for lane, _ in work(advanced, [(part, None) for part in dealt])], 0)
@@ -70,6 +70,25 @@ def task(config: Config, work: Callable[..., Iterable[Any]], num_lanes: int) -> 
     def again(lives: Any, intervals: int) -> State:
         return State(list(zip(dealt, deal(lives, num_lanes), strict=True)), intervals)
 
+    def evaluate(state: State, interval: int, earlier: Sequence[run_loop.Row]) -> list[run_loop.Row]:
+        totals, steps = state.totals, interval * config.interval
+        assert totals is not None, "rows are of an interval"
+        before = earlier[-len(settings) :] or [{"total_reward": 0.0, "episodes": 0}] * len(settings)
+        first = 1 if config.updated == "all" else config.options().window
+        return [
+            {
+                "updates": max(0, steps - first),
+                "episodes": past["episodes"] + int(totals.episodes[index]),
+                "steps": steps,
+                "reward": float(totals.reward[index]),
+                "total_reward": past["total_reward"] + float(totals.reward[index]),
+                "entropy": round(float(totals.entropy[index]) / config.interval, 6),
+                "critic_error": round(float(np.sqrt(totals.squared_error[index] / config.interval)), 6),
+                **dict(zip(_SETTING, setting, strict=True)),
+            }
+            for index, (setting, past) in enumerate(zip(settings, before, strict=True))
+        ]
+
     def finish(folder: records.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
         name = config.environment.replace("_", " ")
         rates = ", ".join(f"{rate:g}" for rate in config.learning_rates)
@@ -83,15 +102,15 @@ def task(config: Config, work: Callable[..., Iterable[Any]], num_lanes: int) -> 
             total=config.num_steps // config.interval,
             checkpoint_every=config.checkpoint_every,
             unit="step",
-            size=config.interval * len(config.settings()),
+            size=config.interval * len(settings),
         ),
         COLUMNS,
         begin,
         advance_all,
-        functools.partial(_rows, config),
+        evaluate,
         finish,
         place=lambda row: int(row["steps"]) // config.interval,
-        width=len(config.settings()),
+        width=len(settings),
         diverged=functools.partial(diverged, config),
         kept=lambda state: gather([lives for _, lives in state.parts]),
         again=again,
@@ -186,30 +205,6 @@ def diverged(config: Config, state: State) -> tuple[str, str, str] | None:
         f"{state.intervals * config.interval:,} steps",
         "learning_rate",
     )
-
-
-def _rows(config: Config, state: State, interval: int, earlier: Sequence[run_loop.Row]) -> list[run_loop.Row]:
-    settings, totals = config.settings(), state.totals
-    assert totals is not None, "rows are of an interval"
-    before = earlier[-len(settings) :] or [{"total_reward": 0.0, "episodes": 0}] * len(settings)
-    steps = interval * config.interval
-    first = 1 if config.updated == "all" else config.options().window
-    rows = []
-    for index, setting in enumerate(settings):
-        reward = float(totals.reward[index])
-        rows.append(
-            {
-                "updates": max(0, steps - first),
-                "episodes": before[index]["episodes"] + int(totals.episodes[index]),
-                "steps": steps,
-                "reward": reward,
-                "total_reward": before[index]["total_reward"] + reward,
-                "entropy": round(float(totals.entropy[index]) / config.interval, 6),
-                "critic_error": round(float(np.sqrt(totals.squared_error[index] / config.interval)), 6),
-                **dict(zip(_SETTING, setting, strict=True)),
-            }
-        )
-    return rows
 
 
 def read_rows(path: records.Path) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ results.csv, failures.csv and curves.csv, made from these two alone.
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import pathlib
@@ -122,7 +123,13 @@ def write_tables(path: records.Path, finished: Sequence[Finished]) -> None:
         tables = {"failures.csv": told, **tables}  # the largest comes last
     else:
         (folder / "failures.csv").unlink(missing_ok=True)
-    lost = [name for name, table in tables.items() if not _write_table(folder / name, table)]
+    lost = []
+    for name, table in tables.items():
+        # Grids may differ in their flags: where a setting has no value there is an empty cell.
+        columns = list(dict.fromkeys(column for row in table for column in row)) or ["id"]
+        filled = [{column: row.get(column, "") for column in columns} for row in table]
+        if not _with_room(folder, functools.partial(records.write_csv, folder / name, filled, columns)):
+            lost.append(name)
     if lost:
         raise ValueError(
             f"{folder} has no up-to-date {' and '.join(lost)}: the same command again writes what is "
@@ -132,13 +139,6 @@ def write_tables(path: records.Path, finished: Sequence[Finished]) -> None:
 
 def _cells(each: Finished) -> dict[str, Any]:
     return {"id": each.id, **{name: schema.text(value) for name, value in each.flags.items()}}
-
-
-def _write_table(path: pathlib.Path, table: Sequence[Mapping[str, Any]]) -> bool:
-    # Grids may differ in their flags: where a setting has no value there is an empty cell.
-    columns = list(dict.fromkeys(name for row in table for name in row)) or ["id"]
-    filled = [{name: row.get(name, "") for name in columns} for row in table]
-    return _with_room(path.parent, lambda: records.write_csv(path, filled, columns))
 
 
 def _ordered(finished: Sequence[Finished]) -> list[Finished]:

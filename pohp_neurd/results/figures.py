@@ -210,14 +210,17 @@ def compare_nash_conv(
     with figure(path, width=8.8, height=4.2) as page:
         grid = page.subplots(1, len(_PANELS), sharey=True)
         for index, (name, here) in enumerate(zip(labels, settings.values(), strict=True)):
-            drawn, moments = look(index), _complete(here, unit)
-            counts.add(len(moments[0]))
-            done = [here[0][unit] for here in moments]
+            drawn, moments = look(index), list(table.groups(here, [unit]).values())
+            # Those that all runs have: a median over fewer would jump where one ends.
+            runs = max(map(len, moments))
+            moments = [moment for moment in moments if len(moment) == runs]
+            counts.add(runs)
+            done = [moment[0][unit] for moment in moments]
             for axes, column in zip(grid, _PANELS, strict=True):
                 low, middle, high = spread(moments, unit, column, name)
                 line: Any = {**drawn._asdict(), "markevery": 0.1, "markersize": 4.5, "linewidth": 1.6}
                 axes.plot(done, middle, **line, label=name)
-                if len(moments[0]) > 1:
+                if runs > 1:
                     axes.fill_between(done, low, high, color=drawn.color, alpha=0.2, linewidth=0)
         for axes, label in zip(grid, _PANELS.values(), strict=True):
             axes.set_title(label, fontsize=10)
@@ -228,13 +231,6 @@ def compare_nash_conv(
         what = "a run each" if counts == {1} else legend.format(count_runs(counts))
         style: Any = {"ncols": 4, "fontsize": 9, "title": what, "title_fontsize": 9}
         legend_below(page, *grid[0].get_legend_handles_labels(), **style)
-
-
-def _complete(rows: Sequence[table.Row], unit: str) -> list[list[table.Row]]:
-    """The rows of each evaluation that all runs have: a median over fewer runs would jump where one ends."""
-    moments = list(table.groups(rows, [unit]).values())
-    runs = max(map(len, moments))
-    return [here for here in moments if len(here) == runs]
 
 
 def _unit(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -290,14 +286,12 @@ def _draw_rewards(axes: Any, rows: Sequence[table.Row], series: Sequence[str]) -
 
 def _smoothed(rows: Sequence[table.Row], span: int) -> tuple[np.ndarray, np.ndarray]:
     """Steps [T], and for each seed the reward per 1,000 steps [seeds, T], a mean over `span` steps."""
-    steps = np.array(sorted({row["steps"] for row in rows}))
+    steps, columns = np.unique([row["steps"] for row in rows], return_inverse=True)
     seeds = list(dict.fromkeys(row["seed"] for row in rows))
     if len(rows) < len(seeds) * len(steps):
         raise ValueError("the runs of a curve must have the same steps, but some seeds lack rows of others.")
-    place = {step: column for column, step in enumerate(steps)}
     rewards = np.zeros((len(seeds), len(steps)))
-    for row in rows:
-        rewards[seeds.index(row["seed"]), place[row["steps"]]] = row["reward"]
+    rewards[[seeds.index(row["seed"]) for row in rows], columns] = [row["reward"] for row in rows]
     interval = steps[0]
     width = max(1, min(span // interval, len(steps)))
     sums = np.cumsum(np.pad(rewards, ((0, 0), (width, 0))), axis=1)
