@@ -177,14 +177,8 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         if row["bound"] != "":
             limits = [f"{row['bound']:,.1f}", str(row["violations"]), f"{row['violation_limit']:.4f}"]
         lines.append((row["estimator"], *(f"{row[name]:,.1f}" for name in _REGRETS), *limits))
-    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
+    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
+    return "\n".join("  ".join([line[0].ljust(first), *map(str.rjust, line[1:], others)]) for line in lines)
 
 
 def final_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -45,16 +45,14 @@ SCALES = {
 }
 
 READING = ("updated", "baseline", "common_mode", "probability", "bootstrapped", "epsilon")
-_PAPER: dict[str, Any] = {
-    flag.field: flag.default for flag in schema.flags(configs.SingleAgent) if flag.field in READING
-} | {"common_mode": "paper"}
+_FLAGS = {flag.field: flag for flag in schema.flags(configs.SingleAgent)}
+_PAPER: dict[str, Any] = {name: _FLAGS[name].default for name in READING} | {"common_mode": "paper"}
 """How we read the paper. Its directions have their common mode, whatever the default elsewhere."""
 
 
 def _reading(name: str) -> Any:
     """The field of a single run, with the paper's default."""
-    flag = next(flag for flag in schema.flags(configs.SingleAgent) if flag.field == name)
-    return schema.field(_PAPER[name], flag.help, flag.topic)
+    return schema.field(_PAPER[name], _FLAGS[name].help, _FLAGS[name].topic)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,17 +96,10 @@ class Config:
     @property
     def fixed(self) -> dict[str, Any]:
         """The flags that all runs have. Those that are a run's defaults are left out."""
-        size = SCALES[self.scale]
-        given = {
-            "environment": self.environment,
-            "num_steps": size.num_steps,
-            "interval": size.interval,
-            "width": size.width,
-            **{name: getattr(self, name) for name in READING},
-        }
-        always = ("environment", "num_steps", "interval")
-        default = configs.SingleAgent()
-        return {n: value for n, value in given.items() if n in always or value != getattr(default, n)}
+        size, default = SCALES[self.scale], configs.SingleAgent()
+        always = {"environment": self.environment, "num_steps": size.num_steps, "interval": size.interval}
+        given = {"width": size.width, **{name: getattr(self, name) for name in READING}}
+        return always | {n: value for n, value in given.items() if value != getattr(default, n)}
 
     @property
     def suffix(self) -> str:

@@ -289,16 +289,13 @@ def events(folder: pathlib.Path | None) -> Iterator[Callable[[int, Mapping[str, 
         return
     import tensorboardX
 
-    writer = tensorboardX.SummaryWriter(str(folder))
+    with contextlib.closing(tensorboardX.SummaryWriter(str(folder))) as writer:
 
-    def write(step: int, figures: Mapping[str, float]) -> None:
-        for name, value in figures.items():
-            writer.add_scalar(name, value, step)
+        def write(step: int, figures: Mapping[str, float]) -> None:
+            for name, value in figures.items():
+                writer.add_scalar(name, value, step)
 
-    try:
         yield write
-    finally:
-        writer.close()
 
 
 @contextlib.contextmanager

@@ -171,7 +171,7 @@ def test_files_that_no_sweep_wrote(swept, tmp_path):
 
 
 def test_an_unforeseen_error_is_a_failure_with_its_place(swept, tmp_path, monkeypatch):
-    def broken(config, path, given):
+    def broken(config, path, resume, given):
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setitem(grid.JOBS, "train_single_agent", grid.JOBS["train_single_agent"]._replace(run=broken))
