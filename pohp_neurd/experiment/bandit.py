@@ -15,7 +15,6 @@ from pohp_neurd import bandit, directions, openspiel, types
 from pohp_neurd.experiment import configs
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.results import figures, records
-from pohp_neurd.results import table as tables
 
 _REGRETS, _BOUND = ("regret_median", "regret_95", "regret_worst"), ("bound", "violations", "violation_limit")
 COLUMNS = (*run_loop.COUNTS, "estimator", *_REGRETS, *_BOUND)
@@ -161,11 +160,6 @@ def task(config: Config) -> run_loop.Task:
         empty=_BOUND,
         text=("estimator",),
     )
-
-
-def read_rows(path: records.Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file."""
-    return tables.figures(path, COLUMNS, empty=_BOUND, text=("estimator",))
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:

@@ -7,6 +7,7 @@ run come back through Ray: no disk need be shared.
 import concurrent.futures
 import contextlib
 import functools
+import importlib.util
 import multiprocessing
 import os
 import pathlib
@@ -67,7 +68,8 @@ def build(name: str = "local", *, cores: int | None = None, address: str | None 
     """The executor of that name: the cores of this machine, or a Ray cluster here or at `address`."""
     checks.one_of("executor", name, ("local", "ray"))
     if name == "ray":
-        check_ray()
+        if importlib.util.find_spec("ray") is None:
+            raise ValueError("executor=ray needs Ray, which is not installed: pip install 'pohp_neurd[ray]'.")
         if address and cores:
             raise ValueError("cores are of a Ray cluster that is started here: address excludes them.")
         if cores is not None:
@@ -173,16 +175,6 @@ def _die_with_parent() -> None:
     assert parent is not None, "a worker has a parent"
     connection.wait([parent.sentinel])
     os._exit(1)
-
-
-def check_ray() -> None:
-    """Raises a ValueError that says how to install Ray if it is missing."""
-    try:
-        import ray  # noqa: F401
-    except ImportError:
-        raise ValueError(
-            "executor=ray needs Ray, which is not installed: pip install 'pohp_neurd[ray]'."
-        ) from None
 
 
 def run_on_ray(

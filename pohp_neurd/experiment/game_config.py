@@ -9,10 +9,6 @@ from typing import Any
 from pohp_neurd import checks, defaults
 from pohp_neurd.experiment.schema import check, field
 
-POLICIES = ("tabular", "neural")
-UPDATES = ("sampled", "expected")
-PLAYS = ("auto", "compiled", "live")
-
 KINDS = {
     "tabular": ("compiled", "tabular", "sampled"),
     "tabular, expected": ("compiled", "tabular", "expected"),
@@ -60,15 +56,17 @@ class Config:
     game: str = field(
         "leduc_poker", "An OpenSpiel game, with parameters as OpenSpiel writes them.", topic="What is trained"
     )
-    policy: str = field("tabular", "tabular or neural.", choices=POLICIES)
+    policy: str = field("tabular", "tabular or neural.", choices=("tabular", "neural"))
     learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=defaults.LEARNERS)
     update: str = field(
-        "sampled", "sampled (from episodes) or expected (from exact values, on small games).", choices=UPDATES
+        "sampled",
+        "sampled (from episodes) or expected (from exact values, on small games).",
+        choices=("sampled", "expected"),
     )
     play: str = field(
         "auto",
         "compiled, live, or auto: compiled if the game has at most --max_histories histories.",
-        choices=PLAYS,
+        choices=("auto", "compiled", "live"),
     )
     max_histories: int = field(2_000_000, "See --play.", at_least=1)
     seed: int = field(0, "The seed of everything random.", check=checks.seed)

@@ -16,7 +16,7 @@ import numpy as np
 from pohp_neurd.experiment import configs, executor
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.online import lifetimes
-from pohp_neurd.results import figures, records, table
+from pohp_neurd.results import figures, records
 
 _SETTING = ("learning_rate", "exploration", "seed")
 COLUMNS = (*run_loop.COUNTS, "reward", "total_reward", "entropy", "critic_error", *_SETTING)
@@ -205,8 +205,3 @@ def diverged(config: Config, state: State) -> tuple[str, str, str] | None:
         f"{state.intervals * config.interval:,} steps",
         "learning_rate",
     )
-
-
-def read_rows(path: records.Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file, as numbers."""
-    return table.figures(path, COLUMNS)

@@ -120,7 +120,7 @@ def _look(
         stop = (mark - done) // chosen.interval
         resume = folder.config.exists()
         single_agent.run(chosen, path, resume=resume, num_cores=num_cores, stop_after=stop)
-    metrics = single_agent.read_rows(folder.metrics)
+    metrics = table.read(folder.metrics)
     # Whole intervals: at the earliest marks that is more than a tenth.
     span = chosen.interval * math.ceil(mark / 10 / chosen.interval)
     balls = span / (catch.Catch().rows - 1)

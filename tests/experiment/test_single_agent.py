@@ -12,6 +12,7 @@ import pytest
 from pohp_neurd import checkpoint, checks
 from pohp_neurd.experiment import executor, run, single_agent
 from pohp_neurd.online import lifetimes
+from pohp_neurd.results import table
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),
@@ -49,7 +50,7 @@ def test_a_run_leaves_its_files(finished):
         "checkpoints",
         "curve.png",
     }
-    rows = single_agent.read_rows(folder / "metrics.csv")
+    rows = table.read(folder / "metrics.csv")
     assert len(rows) == 6 * 4
     assert list(rows[0]) == list(single_agent.COLUMNS)
     for setting in CONFIG.settings():
@@ -72,7 +73,7 @@ def test_a_resumed_run_is_the_same_to_the_bit(finished, tmp_path):
     newest_file = folder / "checkpoints" / "step_000000120.npz"
     newest_file.write_bytes(newest_file.read_bytes()[:100])
     single_agent.run(CONFIG, folder, resume=True)
-    whole, cut = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], folder))
+    whole, cut = (table.read(path / "metrics.csv") for path in (finished[0], folder))
     assert timeless(whole) == timeless(cut)
     (step, left), (other, right) = newest(finished[0], CONFIG), newest(folder, CONFIG)
     assert step == other == 240
@@ -90,10 +91,10 @@ def test_a_finished_run_can_be_resumed_to_no_effect(finished):
 def test_seeds_and_settings_do_not_depend_on_what_runs_beside_them(finished, tmp_path):
     config = dataclasses.replace(CONFIG, explorations=(1.0,), seeds=1, first_seed=1)
     single_agent.run(config, tmp_path / "alone")
-    alone = single_agent.read_rows(tmp_path / "alone" / "metrics.csv")
+    alone = table.read(tmp_path / "alone" / "metrics.csv")
     beside = [
         row
-        for row in single_agent.read_rows(finished[0] / "metrics.csv")
+        for row in table.read(finished[0] / "metrics.csv")
         if (row["exploration"], row["seed"]) == (1.0, 1)
     ]
     assert timeless(alone) == timeless(beside)
@@ -103,7 +104,7 @@ def test_seeds_and_settings_do_not_depend_on_what_runs_beside_them(finished, tmp
 def test_cores_change_nothing(finished, tmp_path):
     """Two processes of two runs each, where one process had all four."""
     single_agent.run(CONFIG, tmp_path / "two", num_cores=2)
-    one, two = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], tmp_path / "two"))
+    one, two = (table.read(path / "metrics.csv") for path in (finished[0], tmp_path / "two"))
     assert timeless(one) == timeless(two)
     for left, right in zip(newest(finished[0], CONFIG)[1], newest(tmp_path / "two", CONFIG)[1], strict=True):
         np.testing.assert_array_equal(left, right)
@@ -189,7 +190,7 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_bit(number, finished, tmp_pat
     assert stop.value.exit_code == 128 + number
     assert checkpoint.steps(folder / "checkpoints") == [80, 120]
     single_agent.run(CONFIG, folder, resume=True)
-    whole, cut = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], folder))
+    whole, cut = (table.read(path / "metrics.csv") for path in (finished[0], folder))
     assert timeless(whole) == timeless(cut)
 
 

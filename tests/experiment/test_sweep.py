@@ -254,7 +254,7 @@ def test_executors_that_cannot_be(given, sentence):
 def test_without_ray_it_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(ValueError, match=r"pip install 'pohp_neurd\[ray\]'"):
-        executor.check_ray()
+        executor.build("ray")
 
 
 def test_the_lock_file_names_its_process(swept, tmp_path):
