@@ -12,7 +12,7 @@ import numpy as np
 
 from pohp_neurd import checks
 from pohp_neurd.experiment import configs, grid, schema, sweep
-from pohp_neurd.results import records, summary
+from pohp_neurd.results import records, table
 
 # As the paper lists them; 0.00008 stands there twice. Catch's best, 0.001797, is listed as 0.00180.
 PAPER_RATES = (
@@ -166,7 +166,7 @@ def _settings(config: Config, learner: str, **values: Any) -> list[grid.Setting]
 
 
 def _rates(folder: pathlib.Path, rows: list[dict[str, Any]], config: Config) -> dict[str, Any]:
-    summaries = summary.summarise(rows, by=["learning_rate"], value="total_reward")
+    summaries = table.summarise(rows, by=["learning_rate"], value="total_reward")
     # The mean of the seeds that did not fail says too much for a rate at which some did.
     whole = [row for row in summaries if row["runs"] == SCALES[config.scale].rate_seeds]
     if not whole:
@@ -186,10 +186,10 @@ def _explorations(
         raise ValueError(f"every run of SPG or of NeuRD-CIX failed: {folder / 'failures.csv'} says why.")
     summaries = [
         {"learner": "SPG", "exploration": "", **row}
-        for row in summary.summarise(spg, by=[], value="total_reward")
+        for row in table.summarise(spg, by=[], value="total_reward")
     ] + [
         {"learner": "NeuRD-CIX", **row}
-        for row in summary.summarise(cix, by=["exploration"], value="total_reward")
+        for row in table.summarise(cix, by=["exploration"], value="total_reward")
     ]
     shown = np.format_float_positional(rate, trim="-")  # 0.00005, not 5e-05
     place = folder / f"explorations_{shown}{config.suffix}"
@@ -215,5 +215,5 @@ def _write(
     from pohp_neurd.results import figures
 
     records.write_csv(f"{place}.csv", summaries, list(summaries[0]))
-    records.write_text(f"{place}.md", summary.markdown(summaries, {**columns, **summary.COLUMNS}))
+    records.write_text(f"{place}.md", table.markdown(summaries, {**columns, **table.COLUMNS}))
     figures.sensitivity(f"{place}.png", rows, **drawing)

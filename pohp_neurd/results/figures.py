@@ -20,7 +20,7 @@ from matplotlib import lines, ticker
 from matplotlib.backends import backend_agg
 
 from pohp_neurd import files
-from pohp_neurd.results import records, summary, table
+from pohp_neurd.results import records, table
 
 # Okabe and Ito's colours: distinguishable with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -138,12 +138,12 @@ _PANELS = {"nash_conv": "current policy", "nash_conv_average": "average policy"}
 
 
 def _middle_half(moments: Sequence[Sequence[table.Row]], unit: str, column: str, name: str) -> Any:
-    values = [summary.finite(here, column, name) for here in moments]
+    values = [table.finite(here, column, name) for here in moments]
     return np.quantile(values, [0.25, 0.5, 0.75], axis=1)
 
 
 def _mean_interval(moments: Sequence[Sequence[table.Row]], unit: str, column: str, name: str) -> Any:
-    found = summary.summarise([row for here in moments for row in here], by=[unit], value=column)
+    found = table.summarise([row for here in moments for row in here], by=[unit], value=column)
     return [[row[key] for row in found] for key in ("mean_low", "mean", "mean_high")]
 
 
@@ -374,7 +374,7 @@ def sensitivity(
     known = [name for name in series if any(name in row for row in rows)]
     if not rows:
         raise ValueError("there is nothing to draw: there are no rows.")
-    if summary.finite(rows, x, "some rows")[0] <= 0 and x == "learning_rate":
+    if table.finite(rows, x, "some rows")[0] <= 0 and x == "learning_rate":
         raise ValueError("learning_rate must be above 0 in every run: its axis is logarithmic.")
     table.check_runs(rows, [*panels, *known, x])
     table.check_runs(reference, panels)
@@ -429,7 +429,7 @@ def _lines(
         shift = 3 * _SPREAD * room * (index - (len(groups) - 1) / 2)
         means, counts = [], set()
         for (tick,), runs in table.groups(here, [x]).items():
-            values = summary.finite(runs, value, table.describe([*series, x], [*setting, tick]))
+            values = table.finite(runs, value, table.describe([*series, x], [*setting, tick]))
             centre = positions[tick] + shift
             dots = centre + _SPREAD * room * sideways(len(values))
             marks = axes.plot(
@@ -474,7 +474,7 @@ def sideways(runs: int) -> np.ndarray:
 
 
 def _reference(axes: Any, rows: Sequence[table.Row], value: str) -> Handles:
-    values = summary.finite(rows, value, "the reference")
+    values = table.finite(rows, value, "the reference")
     column = next((column for column in ("input", "learner") if column in rows[0]), None)
     label = name([column], [rows[0][column]]) if column else "reference"
     band = axes.axhspan(values.min(), values.max(), color="grey", alpha=0.2, linewidth=0)

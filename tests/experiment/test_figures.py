@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib import colors
 
-from pohp_neurd.results import figures, summary
+from pohp_neurd.results import figures, table
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_nash_conv_of_settings_has_a_line_and_a_band_in_both_panels(drawn, band)
         for exploration, line, area in zip((0.0, 0.1, 1.0), axes.lines, axes.collections, strict=True):
             here = [row for row in rows if row["exploration"] == exploration]
             if band is figures.BANDS["bootstrap"]:
-                found = summary.summarise(here, by=["episodes"], value=column)
+                found = table.summarise(here, by=["episodes"], value=column)
                 low, middle, high = ([r[key] for r in found] for key in ("mean_low", "mean", "mean_high"))
             else:
                 values = [[r[column] for r in here if r["updates"] == 10 * m] for m in range(1, 8)]
