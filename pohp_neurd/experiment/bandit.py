@@ -68,18 +68,13 @@ def record_rounds(horizon: int, count: int = 60) -> list[int]:
     return sorted(set(np.linspace(0, horizon, min(count, horizon) + 1, dtype=int)[1:].tolist()))
 
 
-def run(
-    config: Config, path: records.Path, *, resume: bool = False, overwrite: bool = False
-) -> dict[str, Any]:
-    """Runs or resumes the experiment in the folder `path`; the final figures."""
-    records.check_memory(
-        8.0 * (config.seeds * config.arms + config.horizon),
-        of=f"{config.seeds} runs of {config.horizon} rounds",
-    )
-    records.check_open(path, resume=resume, overwrite=overwrite)
+def run(config: Config, path: records.Path, **how: Any) -> dict[str, Any]:
+    """Runs or resumes the experiment in the folder `path`, `how` as `run.finish` says; the final figures."""
+    needed = 8.0 * (config.seeds * config.arms + config.horizon)
+    records.check_memory(needed, of=f"{config.seeds} runs of {config.horizon} rounds")
     # The bound is about sums of thousands of terms: float64.
     with jax.enable_x64(True):
-        return run_loop.finish(task(config), path, resume=resume, overwrite=overwrite)
+        return run_loop.finish(lambda: task(config), path, **how)
 
 
 class State(NamedTuple):

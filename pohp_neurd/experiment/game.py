@@ -49,34 +49,21 @@ _SHORT = {
 
 
 def run(
-    config: game_config.Config,
-    path: records.Path,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    tensorboard: bool = False,
-    given: Collection[str] = (),
+    config: game_config.Config, path: records.Path, *, given: Collection[str] = (), **how: Any
 ) -> dict[str, Any]:
-    """Runs or resumes self-play in the folder `path`.
+    """Runs or resumes self-play in the folder `path`, `how` as `run.finish` says; the final figures.
 
-    Args:
-      config: what is trained; what it leaves open is chosen for the kind of run.
-      path: the folder of the run.
-      resume: go on with the run that is there.
-      overwrite: throw that run away.
-      tensorboard: write event files, too.
-      given: the fields that somebody has set: refused where the run does not read them.
-
-    Returns:
-      The final figures.
+    What the config leaves open is chosen for the kind of run. Fields that are `given`, as somebody has set
+    them, are refused where the run does not read them.
     """
-    if tensorboard:
-        run_loop.check_tensorboard()
-    records.check_open(path, resume=resume, overwrite=overwrite)
-    _check_memory(config)
-    config, task = build(config)
-    schema.refuse_unread(config, given)
-    return run_loop.finish(task, path, resume=resume, overwrite=overwrite, tensorboard=tensorboard)
+
+    def task() -> run_loop.Task:
+        _check_memory(config)
+        chosen, made = build(config)
+        schema.refuse_unread(chosen, given)
+        return made
+
+    return run_loop.finish(task, path, **how)
 
 
 def _check_memory(config: game_config.Config) -> None:

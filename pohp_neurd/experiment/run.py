@@ -89,7 +89,7 @@ class Task(NamedTuple):
 
 
 def finish(
-    task: Task,
+    make: Callable[[], Task],
     path: records.Path,
     *,
     resume: bool = False,
@@ -100,7 +100,7 @@ def finish(
     """Runs or resumes a task in the folder `path`.
 
     Args:
-      task: what is run.
+      make: makes the task, once the folder is known to be free.
       path: the folder; `records.opened` says when it is refused.
       resume: go on with the run that is there.
       overwrite: throw that run away.
@@ -110,6 +110,12 @@ def finish(
     Returns:
       The final figures.
     """
+    if tensorboard and importlib.util.find_spec("tensorboardX") is None:
+        raise ValueError(
+            "event files need tensorboardX: install it with pip install 'pohp_neurd[tensorboard]'."
+        )
+    records.check_open(path, resume=resume, overwrite=overwrite)
+    task = make()
     with (
         records.opened(path, task.config, resume=resume, overwrite=overwrite) as folder,
         watched() as asked,
@@ -141,7 +147,7 @@ def loop(
     asked: Callable[[], int | None],
     evaluate: Callable[[Any, int, Any], None],
     save: Callable[[Any, int], str],
-) -> Any:
+) -> None:
     """Advances, evaluates and saves; raises Interrupted, once all is saved, where it is asked to stop.
 
     Args:
@@ -153,9 +159,6 @@ def loop(
       asked: the number of a signal that came, or None.
       evaluate: is told (state, units done, the bar), where pace says so.
       save: is told (state, units done), where pace says so; says how far it is and how to go on.
-
-    Returns:
-      The last state.
     """
     bar = tqdm.tqdm(
         total=pace.total * pace.size,
@@ -166,7 +169,7 @@ def loop(
     )
     with bar:
         while done < last:
-            following = min(last, pace.total, (done // pace.every + 1) * pace.every)
+            following = min(last, (done // pace.every + 1) * pace.every)
             piece, number = 1, None
             while done < following and number is None:
                 # In pieces that take about as long as one is willing to wait for an answer.
@@ -187,7 +190,6 @@ def loop(
                 after = save(state, done)
                 if number is not None and done < last:
                     raise Interrupted(number, after)
-    return state
 
 
 class _Book:
@@ -271,14 +273,6 @@ def _restored(task: Task, folder: records.RunFolder) -> tuple[Any, int, list[Row
             f"{folder.metrics} must have {needed} of each of {len(due)} evaluations, but has not."
         )
     return task.again(restored.tree, done), done, rows
-
-
-def check_tensorboard() -> None:
-    """Raises a ValueError that says how to get TensorBoard's writer, if it is missing."""
-    if importlib.util.find_spec("tensorboardX") is None:
-        raise ValueError(
-            "event files need tensorboardX: install it with pip install 'pohp_neurd[tensorboard]'."
-        )
 
 
 @contextlib.contextmanager

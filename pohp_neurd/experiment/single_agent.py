@@ -39,7 +39,7 @@ def run(config: Config, path: records.Path, *, num_cores: int = 1, **how: Any) -
     records.check_memory(num_runs * each, of=f"width={config.width} and {num_runs} runs")
     num_lanes = min(num_cores, num_runs)
     with executor.workers(num_lanes) as work:
-        return run_loop.finish(task(config, work, num_lanes), path, **how)
+        return run_loop.finish(lambda: task(config, work, num_lanes), path, **how)
 
 
 class State(NamedTuple):
