@@ -370,10 +370,10 @@ def _network_learner(
 
 def rule(config: game_config.Config) -> directions.Rule:
     """The algorithm, with its exploration over time."""
-    exploration = config.exploration or 0.0
-    if not config.exploration_decay:
-        return directions.rule(config.learner, exploration)
-    return directions.rule(config.learner, scheduled(config, exploration, config.exploration_decay))
+    exploration: Any = config.exploration or 0.0
+    if config.exploration_decay:
+        exploration = scheduled(config, exploration, config.exploration_decay)
+    return directions.rule(config.learner, exploration)
 
 
 def step_size(config: game_config.Config) -> Any:
