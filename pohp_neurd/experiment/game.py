@@ -149,7 +149,7 @@ def _task(
         dataclasses.asdict(config),
         run_loop.Pace(
             total=game_config.updates(config),
-            every=game_config.between(config),
+            every=max(1, (config.eval_every or 1) // (config.batch_size or 1)),
             checkpoint_every=config.checkpoint_every,
             unit="episode" if config.update == "sampled" else "iteration",
             size=config.batch_size or 1,

@@ -231,11 +231,6 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     return config
 
 
-def between(config: Config) -> int:
-    """Updates between two evaluations."""
-    return max(1, (config.eval_every or 1) // (config.batch_size or 1))
-
-
 def updates(config: Config) -> int:
     """Updates of the whole run."""
     return -(-config.budget // (config.batch_size or 1))
