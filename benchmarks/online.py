@@ -18,8 +18,8 @@ from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import cart_pole, catch
 
 from pohp_neurd import directions, learners, neural, optimizers
-from pohp_neurd.experiment import single_agent
-from pohp_neurd.online import actor_critic, host, lanes, lifetimes
+from pohp_neurd.experiment import executor, single_agent
+from pohp_neurd.online import actor_critic, host, lifetimes
 from pohp_neurd.online import agent as online
 
 OPTIONS = online.Options("neurd_cix", common_mode="dropped")
@@ -150,12 +150,14 @@ def two_cores():
     config = single_agent.Config(seeds=8, num_steps=4 * STEPS, interval=4 * STEPS, common_mode="dropped")
     work = functools.partial(timed_advance, config)
     clock, cpu = {}, {}
-    with lanes.workers(1) as one, lanes.workers(2) as two:
+    with executor.workers(1) as one, executor.workers(2) as two:
         pools = {1: one, 2: two}
         begun = {
             count: [
                 lane
-                for lane, _ in pools[count](work, [(part, None) for part in lanes.deal(config.runs(), count)])
+                for lane, _ in pools[count](
+                    work, [(part, None) for part in single_agent.deal(config.runs(), count)]
+                )
             ]
             for count in pools
         }
@@ -175,7 +177,7 @@ def show(text, value, unit, bar=None, holds=None):
 
 
 def main():
-    lanes.use_one_core()
+    executor.use_one_core()
     hosts = {
         "catch": lambda: host.DmEnv(
             bsuite_catch.Catch(seed=0), reward=lambda r: min(r, 0.0), continuing=True
@@ -221,7 +223,7 @@ def main():
         show(f"(d) catch: {count} seeds in one call", times[count], "µs a step")
     ratio = max(times.values()) / times[1]
     show("    worst over one seed", ratio, "x", "<= 1.3", ratio <= 1.3)
-    if lanes.cores(None) >= 2:
+    if executor.available(None) >= 2:
         clock, cpu = two_cores()
         ratio = clock[1] / clock[2]
         show("(c) catch: two cores over one, steps/s by the clock", ratio, "x", ">= 1.7", ratio >= 1.7)

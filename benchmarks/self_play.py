@@ -22,7 +22,8 @@ import pyspiel
 from open_spiel.python import rl_environment
 
 from pohp_neurd import exact, openspiel
-from pohp_neurd.experiment import game_config, game_trainer
+from pohp_neurd.experiment import game as runs
+from pohp_neurd.experiment import game_config
 
 try:
     from open_spiel.python.jax import policy_gradient
@@ -38,12 +39,12 @@ def best(speeds) -> float:
 
 
 def ours(game: str, policy: str, updates: int) -> float:
-    config, trainer = game_trainer.build(game_config.Config(game=game, policy=policy))
-    state = jax.block_until_ready(trainer.advance(trainer.init(), 1))
+    config, task = runs.build(game_config.Config(game=game, policy=policy))
+    state = jax.block_until_ready(task.advance(task.begin(), 1))
 
     def measured():
         start = time.perf_counter()
-        jax.block_until_ready(trainer.advance(state, updates))
+        jax.block_until_ready(task.advance(state, updates))
         return updates * config.batch_size / (time.perf_counter() - start)
 
     return best(measured() for _ in range(REPEATS))
@@ -102,11 +103,11 @@ def speed(game: str) -> None:
 def same_clock(game: str, episodes: int) -> None:
     """Ours to its end, compilation included; then MCCFR for as long."""
     start = time.perf_counter()
-    config, trainer = game_trainer.build(game_config.Config(game=game, episodes=episodes))
-    state = trainer.advance(trainer.init(), game_config.updates(config))
+    config, task = runs.build(game_config.Config(game=game, episodes=episodes))
+    state = task.advance(task.begin(), game_config.updates(config))
     jax.block_until_ready(state)
     seconds = time.perf_counter() - start
-    figures = trainer.evaluate(state)
+    (figures,) = task.evaluate(state, game_config.updates(config), [])
     solver = pyspiel.OutcomeSamplingMCCFRSolver(pyspiel.load_game(game))
     start, iterations = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:

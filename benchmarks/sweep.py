@@ -10,7 +10,6 @@ import tempfile
 import time
 
 from pohp_neurd.experiment import executor, grid, sweep
-from pohp_neurd.online import lanes
 
 SETTINGS = 8
 STEPS = 300_000
@@ -27,7 +26,7 @@ def seconds(cores: int) -> float:
 
 
 def main() -> None:
-    cores = min(2, lanes.cores(None))
+    cores = min(2, executor.available(None))
     one, many = seconds(1), seconds(cores)
     print(f"catch, {SETTINGS} settings of {STEPS:,} steps, set-up and compilation included")
     print(f"  one worker     {one:6.1f} s  ({SETTINGS * STEPS / one:,.0f} steps/s)")

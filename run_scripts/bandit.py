@@ -23,10 +23,11 @@ def main(_: list[str]) -> None:
     config = command_line.config(configs.Bandit)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     from pohp_neurd.experiment import bandit
+    from pohp_neurd.results import table
 
     path = pathlib.Path(folder.pop("output_dir"))
     figures = bandit.run(config, path, **folder)
-    print(bandit.table(bandit.read_rows(path / "metrics.csv")))
+    print(bandit.table(table.read(path / "metrics.csv")))
     print(json.dumps(figures))
 
 

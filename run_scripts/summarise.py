@@ -11,7 +11,7 @@ Mean, median and interquartile mean with 95% bootstrap intervals, worst and best
 import dataclasses
 
 from pohp_neurd.experiment import command_line, schema
-from pohp_neurd.results import records, summary, table
+from pohp_neurd.results import records, table
 
 _WHAT = "What"
 
@@ -61,14 +61,14 @@ def main(_: list[str]) -> None:
     for condition in config.where:
         rows = table.select(rows, table.conditions(condition))
     against = table.select(rows, table.conditions(config.against)) if config.against else None
-    found = summary.summarise(rows, by=config.by, value=config.value, against=against, stratum=config.stratum)
+    found = table.summarise(rows, by=config.by, value=config.value, against=against, stratum=config.stratum)
     if config.output:
         records.write_csv(config.output, found, list(found[0]))
-    columns = {**{name: f"{{{name}}}" for name in config.by}, **summary.COLUMNS}
+    columns = {**{name: f"{{{name}}}" for name in config.by}, **table.COLUMNS}
     if against is not None:
         columns[f"less {config.against}"] = "{difference}"
         columns["its 95% interval"] = "{difference_low} to {difference_high}"
-    print(summary.markdown(found, columns), end="")
+    print(table.markdown(found, columns), end="")
 
 
 if __name__ == "__main__":

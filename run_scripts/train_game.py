@@ -25,10 +25,10 @@ def main(_: list[str]) -> None:
     config = command_line.config(game_config.Config)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     events = dataclasses.asdict(command_line.config(configs.Events))
-    from pohp_neurd.experiment import game_run
+    from pohp_neurd.experiment import game
 
     given = command_line.given(game_config.Config)
-    figures = game_run.run(config, folder.pop("output_dir"), given=given, **folder, **events)
+    figures = game.run(config, folder.pop("output_dir"), given=given, **folder, **events)
     print(f"NashConv over time: {figures['curve']}")
     print(json.dumps(figures))
 

@@ -22,11 +22,10 @@ def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
     config = command_line.config(configs.SingleAgent)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
-    from pohp_neurd.experiment import single_agent
-    from pohp_neurd.online import lanes
+    from pohp_neurd.experiment import executor, single_agent
 
-    num_cores = lanes.cores(command_line.config(configs.Cores).cores)
-    lanes.use_one_core()
+    num_cores = executor.available(command_line.config(configs.Cores).cores)
+    executor.use_one_core()
     print(json.dumps(single_agent.run(config, folder.pop("output_dir"), num_cores=num_cores, **folder)))
 
 

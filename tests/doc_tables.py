@@ -2,7 +2,7 @@
 
 import pathlib
 
-from pohp_neurd.results import summary, table
+from pohp_neurd.results import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 STUDIES = ROOT / "studies"
@@ -49,7 +49,7 @@ def self_play():
     found = {
         (game, column): {
             _setting(row): row
-            for row in summary.summarise(
+            for row in table.summarise(
                 table.select(rows, {"game": game}),
                 by=["learner", "exploration", "exploration_decay"],
                 value=column,
@@ -71,7 +71,7 @@ def swapping_catch():
     rows = [{**row, "missed": 9 * row["losses_per_step_at_end"]} for row in rows]
     by = ["learner", "exploration", "exploration_decay"]
     parts = [
-        {_setting(row): row for row in summary.summarise(rows, by=by, value=value)}
+        {_setting(row): row for row in table.summarise(rows, by=by, value=value)}
         for value in ("total_reward", "missed")
     ]
     for setting in _settings(parts[0]):

@@ -10,7 +10,7 @@ import shutil
 import pytest
 from refusals import called, check_refused, contents, edited, with_json, written
 
-from pohp_neurd.experiment import game_config, game_run
+from pohp_neurd.experiment import game, game_config
 
 TINY = game_config.Config(game="kuhn_poker", episodes=512, batch_size=64, eval_every=128, checkpoint_every=1)
 TRAIN = [
@@ -23,8 +23,8 @@ TRAIN = [
 def trained(tmp_path_factory):
     """A finished run in Kuhn poker, and another of the same game with another seed."""
     folder = tmp_path_factory.mktemp("trained")
-    game_run.run(TINY, folder / "run")
-    game_run.run(game_config.Config(**{**vars(TINY), "seed": 1}), folder / "other")
+    game.run(TINY, folder / "run")
+    game.run(game_config.Config(**{**vars(TINY), "seed": 1}), folder / "other")
     return folder
 
 

@@ -13,7 +13,7 @@ import pytest
 import refusals
 from absl.testing import flagsaver
 
-from pohp_neurd.results import run_folder
+from pohp_neurd.results import records
 
 SPG_HAS_NONE = "exploration is for learner=neurd_cix: spg has none, so leave it out."
 NO_FOLDER = "a run needs a folder, but its name is empty."
@@ -126,7 +126,7 @@ def test_flags(case, tmp_path, monkeypatch, capfd):
     name, arguments, *words = case
     monkeypatch.chdir(tmp_path)  # where the folders of scripts are by default
     monkeypatch.setenv("PJRT_NPROC", "1")  # some scripts set it: this brings back what it was
-    monkeypatch.setattr(run_folder, "total_memory", lambda: 16 * 2.0**30)
+    monkeypatch.setattr(records, "total_memory", lambda: 16 * 2.0**30)
     refusals.check_refused(name, arguments, words, tmp_path, capfd)
 
 

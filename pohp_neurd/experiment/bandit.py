@@ -14,23 +14,10 @@ import numpy as np
 from pohp_neurd import bandit, directions, openspiel, types
 from pohp_neurd.experiment import configs
 from pohp_neurd.experiment import run as run_loop
-from pohp_neurd.results import curves, records, run_folder
-from pohp_neurd.results import table as tables
+from pohp_neurd.results import figures, records
 
-COLUMNS = (
-    "updates",
-    "episodes",
-    "steps",
-    "seconds",
-    "estimator",
-    "regret_median",
-    "regret_95",
-    "regret_worst",
-    "bound",
-    "violations",
-    "violation_limit",
-)
-
+_REGRETS, _BOUND = ("regret_median", "regret_95", "regret_worst"), ("bound", "violations", "violation_limit")
+COLUMNS = (*run_loop.COUNTS, "estimator", *_REGRETS, *_BOUND)
 
 Config = configs.Bandit
 
@@ -81,18 +68,13 @@ def record_rounds(horizon: int, count: int = 60) -> list[int]:
     return sorted(set(np.linspace(0, horizon, min(count, horizon) + 1, dtype=int)[1:].tolist()))
 
 
-def run(
-    config: Config, path: records.Path, *, resume: bool = False, overwrite: bool = False
-) -> dict[str, Any]:
-    """Runs or resumes the experiment in the folder `path`; the final figures."""
-    run_folder.check_memory(
-        8.0 * (config.seeds * config.arms + config.horizon),
-        of=f"{config.seeds} runs of {config.horizon} rounds",
-    )
-    run_folder.check_open(path, resume=resume, overwrite=overwrite)
+def run(config: Config, path: records.Path, **how: Any) -> dict[str, Any]:
+    """Runs or resumes the experiment in the folder `path`, `how` as `run.finish` says; the final figures."""
+    needed = 8.0 * (config.seeds * config.arms + config.horizon)
+    records.check_memory(needed, of=f"{config.seeds} runs of {config.horizon} rounds")
     # The bound is about sums of thousands of terms: float64.
     with jax.enable_x64(True):
-        return run_loop.finish(task(config), path, resume=resume, overwrite=overwrite)
+        return run_loop.finish(lambda: task(config), path, **how)
 
 
 class State(NamedTuple):
@@ -134,16 +116,29 @@ def task(config: Config) -> run_loop.Task:
 
     def evaluate(state: State, done: int, earlier: Sequence[run_loop.Row]) -> list[run_loop.Row]:
         number, index = divmod(done - 1, len(rounds))
-        totals = jax.tree.map(np.asarray, state.runs.totals)
-        return [
-            _row(config.estimators[number], rounds[index], totals, float(bounds[number][rounds[index] - 1]))
-        ]
+        count, bound = rounds[index], float(bounds[number][rounds[index] - 1])
+        regrets = bandit.regret.worst_regret(jax.tree.map(np.asarray, state.runs.totals))
+        limits: tuple[Any, ...] = (
+            "",
+            "",
+            "",
+        )  # without exploration there is no bound, and nothing to violate
+        if np.isfinite(bound):
+            violations = int(np.sum(regrets > bound))
+            limits = bound, violations, bandit.regret.violation_limit(violations, len(regrets))
+        found = *np.quantile(regrets, [0.5, 0.95, 1.0]).tolist(), *limits
+        row = {"updates": count, "episodes": count, "steps": count, "estimator": config.estimators[number]}
+        return [row | dict(zip((*_REGRETS, *_BOUND), found, strict=True))]
 
-    def finish(folder: run_folder.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
+    def finish(folder: records.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
         names = f"{problem.name}: {config.learner}".replace("_", " ")
         title = f"{names}, {problem.num_arms} arms, {config.seeds:,} runs"
-        curves.regret(folder.curve, rows, title=title, delta=config.delta)
-        return final_figures(config, rows)
+        figures.regret(folder.curve, rows, title=title, delta=config.delta)
+        final: dict[str, Any] = {"problem": config.problem, "horizon": config.horizon, "runs": config.seeds}
+        for row in final_rows(rows):  # null where an estimator has no bound
+            measured = {name: None if row[name] == "" else row[name] for name in COLUMNS[5:]}
+            final[row["estimator"]] = measured
+        return final
 
     return run_loop.Task(
         dataclasses.asdict(config),
@@ -162,69 +157,19 @@ def task(config: Config) -> run_loop.Task:
     )
 
 
-_BOUND = ("bound", "violations", "violation_limit")
-
-
-def read_rows(path: records.Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file."""
-    return tables.figures(path, COLUMNS, empty=_BOUND, text=("estimator",))
-
-
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The last row of each estimator, for people."""
     heads = ("estimator", "median", "95%", "worst", "bound", "violations", "P(violation) below")
     lines = [heads]
     for row in final_rows(rows):
-        bounded = row["bound"] != ""
-        lines.append(
-            (
-                row["estimator"],
-                f"{row['regret_median']:,.1f}",
-                f"{row['regret_95']:,.1f}",
-                f"{row['regret_worst']:,.1f}",
-                f"{row['bound']:,.1f}" if bounded else "none",
-                str(row["violations"]) if bounded else "-",
-                f"{row['violation_limit']:.4f}" if bounded else "-",
-            )
-        )
-    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
+        limits = ["none", "-", "-"]
+        if row["bound"] != "":
+            limits = [f"{row['bound']:,.1f}", str(row["violations"]), f"{row['violation_limit']:.4f}"]
+        lines.append((row["estimator"], *(f"{row[name]:,.1f}" for name in _REGRETS), *limits))
+    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
+    return "\n".join("  ".join([line[0].ljust(first), *map(str.rjust, line[1:], others)]) for line in lines)
 
 
 def final_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The row of the last round of each estimator."""
     return list({row["estimator"]: row for row in rows}.values())
-
-
-def final_figures(config: Config, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What a run came to, for machines: null where an estimator has no bound."""
-    figures: dict[str, Any] = {"problem": config.problem, "horizon": config.horizon, "runs": config.seeds}
-    for row in final_rows(rows):
-        figures[row["estimator"]] = {name: None if row[name] == "" else row[name] for name in COLUMNS[5:]}
-    return figures
-
-
-def _row(estimator: str, count: int, totals: bandit.simulation.Totals, bound: float) -> dict[str, Any]:
-    regrets = bandit.regret.worst_regret(totals)
-    bounded = bool(np.isfinite(bound))
-    violations = int(np.sum(regrets > bound))
-    median, high, worst = np.quantile(regrets, [0.5, 0.95, 1.0])
-    return {
-        "updates": count,
-        "episodes": count,
-        "steps": count,
-        "estimator": estimator,
-        "regret_median": float(median),
-        "regret_95": float(high),
-        "regret_worst": float(worst),
-        # Without exploration there is no bound, and nothing to violate.
-        "bound": bound if bounded else "",
-        "violations": violations if bounded else "",
-        "violation_limit": bandit.regret.violation_limit(violations, len(regrets)) if bounded else "",
-    }

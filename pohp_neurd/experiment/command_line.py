@@ -27,9 +27,6 @@ class _Scalar(flags.ArgumentParser):
     def parse(self, argument: Any) -> Any:
         return schema.scalar(self._kind, argument)
 
-    def flag_type(self) -> str:
-        return self._kind.item.__name__
-
 
 def define(config_class: Any, **defaults: Any) -> None:
     """A flag for every field of a config that is declared as one; `defaults` are a script's own."""

@@ -13,7 +13,7 @@ import numpy as np
 from pohp_neurd import checks
 from pohp_neurd.experiment.schema import check, field
 from pohp_neurd.online import options as agent_options
-from pohp_neurd.results import run_folder
+from pohp_neurd.results import records
 
 ENVIRONMENTS = ("catch", "cart_pole")
 UNIFORM = "uniform"
@@ -268,7 +268,7 @@ class AgentLoop:
                 f"{self.batch_size}."
             )
         if self.checkpoint_dir:
-            run_folder.check_writable(self.checkpoint_dir)
+            records.check_writable(self.checkpoint_dir)
 
 
 WHICH = ("average", "current")

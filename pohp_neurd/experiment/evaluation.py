@@ -34,22 +34,32 @@ def evaluate(config: Config, tell: Callable[[str], None] = print) -> dict[str, A
         figures["returns"] = exact.expected_returns(tree, table).tolist()
         tell(f"NashConv of the {config.use} policy: {figures['nash_conv']:.6f} (exact)")
     elif alone:
-        figures["mean_return"] = _alone(config, mine)
-        found = figures["mean_return"]
-        tell(f"Mean return: {found['mean']:.4f} (95% interval {found['low']:.4f} to {found['high']:.4f})")
+        found = match.play(mine.about.game, [_player(mine, config.use)], config.episodes, config.seed)
+        figures["mean_return"] = found._asdict()
+        tell(f"Mean return: {found.mean:.4f} ({_interval(found)})")
     if config.opponent:
-        figures["head_to_head"] = _head_to_head(config, mine, theirs, tree)
-        found = figures["head_to_head"]
-        interval = "exact" if found["exact"] else f"95% interval {found['low']:.4f} to {found['high']:.4f}"
-        tell(f"Mean return against {config.opponent}, seats rotated: {found['mean']:.4f} ({interval})")
+        met = figures["head_to_head"] = _head_to_head(config, mine, theirs, tree)
+        interval = "exact" if met["exact"] else f"95% interval {met['low']:.4f} to {met['high']:.4f}"
+        tell(f"Mean return against {config.opponent}, seats rotated: {met['mean']:.4f} ({interval})")
     if config.response_updates:
-        figures["nash_conv_lower_bound"] = _lower_bound(config, mine)
-        found = figures["nash_conv_lower_bound"]
+        bound = match.best_response_bound(
+            mine.about.game,
+            _player(mine, config.use),
+            num_updates=config.response_updates,
+            num_episodes=config.episodes,
+            seed=config.seed,
+        )
+        found, gains = bound.nash_conv, [gain.mean for gain in bound.gains]
+        figures["nash_conv_lower_bound"] = {**found._asdict(), "gains": gains}
         tell(
-            f"Trained responders gain {found['mean']:.4f} (95% interval {found['low']:.4f} to "
-            f"{found['high']:.4f}): NashConv is at least that, up to chance"
+            f"Trained responders gain {found.mean:.4f} ({_interval(found)}): NashConv is at least that, "
+            "up to chance"
         )
     return figures
+
+
+def _interval(found: match.Estimate) -> str:
+    return f"95% interval {found.low:.4f} to {found.high:.4f}"
 
 
 def _compiled(config: Config, game: str) -> trees.Tree | None:
@@ -64,11 +74,6 @@ def _compiled(config: Config, game: str) -> trees.Tree | None:
             file=sys.stderr,
         )
         return None
-
-
-def _alone(config: Config, mine: saved.Saved) -> dict[str, Any]:
-    found = match.play(mine.about.game, [_player(mine, config.use)], config.episodes, config.seed)
-    return found._asdict()
 
 
 def _head_to_head(
@@ -92,14 +97,3 @@ def _player(policy: saved.Saved, use: str) -> play.Player:
     return (
         saved.network(policy, use) if policy.about.kind == "neural" else saved.openspiel_policy(policy, use)
     )
-
-
-def _lower_bound(config: Config, mine: saved.Saved) -> dict[str, Any]:
-    found = match.best_response_bound(
-        mine.about.game,
-        _player(mine, config.use),
-        num_updates=config.response_updates,
-        num_episodes=config.episodes,
-        seed=config.seed,
-    )
-    return {**found.nash_conv._asdict(), "gains": [gain.mean for gain in found.gains]}

@@ -1,46 +1,85 @@
-"""Where the settings of a sweep are run, which changes nothing: the cores of this machine, or a Ray cluster.
+"""Where work is done, which changes no figure: on the cores of this machine, or on a Ray cluster.
 
-Here one worker process for each core takes one setting after another. From a cluster the files of a run come
-back through Ray: no disk need be shared.
+Of a sweep, one worker process for each core takes one setting after another. From a cluster the files of a
+run come back through Ray: no disk need be shared.
 """
 
+import concurrent.futures
 import contextlib
 import functools
+import importlib.util
 import multiprocessing
 import os
 import pathlib
+import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing import connection
 from typing import Any
 
 from pohp_neurd import checks, files
 from pohp_neurd.experiment import grid, sweep
-from pohp_neurd.online import lanes
-
-EXECUTORS = ("local", "ray")
 
 TRIES = 3
 """How often a setting is begun whose worker dies under it."""
+_PATIENCE = 20.0
+
+
+def available(wanted: int | None) -> int:
+    """`wanted` cores, checked; by default all that this process may use."""
+    most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if wanted is None:
+        return most
+    if not 1 <= wanted <= most:
+        raise ValueError(f"cores must be between 1 and {most} on this machine, but is {wanted}.")
+    return wanted
+
+
+def use_one_core() -> None:
+    """Tells JAX, before its first computation, to keep to one thread in this process."""
+    os.environ["PJRT_NPROC"] = "1"
+
+
+@contextlib.contextmanager
+def workers(count: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """A `map` over `count` processes, one for each core; over this process if it is alone.
+
+    Processes and not host devices: a JAX process that sees more than one core hands every little operation to
+    its pool of threads, and a step takes almost twice as long.
+    """
+    if count == 1:
+        yield map
+        return
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(count, context, initializer=_begin) as pool:
+        yield pool.map
+
+
+def _begin() -> None:
+    """The beginning of a process: Ctrl-C and a closed terminal are for who has started it, and will save."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    use_one_core()
 
 
 def build(name: str = "local", *, cores: int | None = None, address: str | None = None) -> sweep.Execute:
     """The executor of that name: the cores of this machine, or a Ray cluster here or at `address`."""
-    checks.one_of("executor", name, EXECUTORS)
+    checks.one_of("executor", name, ("local", "ray"))
     if name == "ray":
-        check_ray()
+        if importlib.util.find_spec("ray") is None:
+            raise ValueError("executor=ray needs Ray, which is not installed: pip install 'pohp_neurd[ray]'.")
         if address and cores:
             raise ValueError("cores are of a Ray cluster that is started here: address excludes them.")
-        if cores is not None and cores < 1:
-            raise ValueError(f"cores must be at least 1, but is {cores}.")
+        if cores is not None:
+            checks.at_least("cores", cores)
         if address:
             _check_reachable(address)
         return functools.partial(run_on_ray, address=address, num_workers=cores)
     if address:
         raise ValueError("address is of a Ray cluster: it needs executor=ray.")
-    return functools.partial(run_here, num_workers=lanes.cores(cores))
+    return functools.partial(run_here, num_workers=available(cores))
 
 
 def run_here(
@@ -66,7 +105,8 @@ def run_here(
                 try:
                     outcome, died = worker.pipe.recv(), False
                 except (EOFError, OSError):
-                    outcome, died = grid.Outcome(None, _death(worker.end()), 0.0), True
+                    told = f"Its worker process died {TRIES} times, the last time with exit code"
+                    outcome, died = grid.Outcome(None, f"{told} {worker.end()}.", 0.0), True
                     tries[setting.id] += 1
                 if died and tries[setting.id] < TRIES:
                     waiting.append(setting)
@@ -81,10 +121,6 @@ def run_here(
     finally:
         for worker in crew.values():
             worker.end()
-
-
-def _death(code: int | None) -> str:
-    return f"Its worker process died {TRIES} times, the last time with exit code {code}."
 
 
 class _Worker:
@@ -118,12 +154,9 @@ class _Worker:
         return self._process.exitcode
 
 
-_PATIENCE = 20.0
-
-
 def _work(pipe: Any, log: pathlib.Path) -> None:
     """The life of a worker: settings in, outcomes out, until there are no more."""
-    lanes.use_one_core()
+    use_one_core()
     threading.Thread(target=_die_with_parent, daemon=True).start()
     # What runs print, and their progress bars, would disturb the sweep's own.
     with open(log, "a") as file:
@@ -142,16 +175,6 @@ def _die_with_parent() -> None:
     assert parent is not None, "a worker has a parent"
     connection.wait([parent.sentinel])
     os._exit(1)
-
-
-def check_ray() -> None:
-    """Raises a ValueError that says how to install Ray if it is missing."""
-    try:
-        import ray  # noqa: F401
-    except ImportError:
-        raise ValueError(
-            "executor=ray needs Ray, which is not installed: pip install 'pohp_neurd[ray]'."
-        ) from None
 
 
 def run_on_ray(
@@ -180,7 +203,10 @@ def run_on_ray(
             setting = pending.pop(ready)
             try:
                 outcome, content = ray.get(ready)
-                _write(runs / setting.id, content)
+                for name, data in content.items():
+                    (runs / setting.id / name).parent.mkdir(parents=True, exist_ok=True)
+                    with files.atomic(runs / setting.id / name, binary=True) as file:
+                        file.write(data)
             except ray.exceptions.RayError as error:
                 told = str(error).strip().partition("\n")[0]
                 if not isinstance(error, ray.exceptions.RayTaskError):
@@ -207,7 +233,7 @@ def _check_reachable(address: str) -> None:
 
 def _attempt(script: str, flags: Mapping[str, Any]) -> tuple[grid.Outcome, dict[str, bytes]]:
     """Runs a setting where Ray has put it; the outcome, and the files of its folder but for checkpoints."""
-    lanes.use_one_core()
+    use_one_core()
     with tempfile.TemporaryDirectory() as place:
         path = pathlib.Path(place) / "run"
         outcome = grid.attempt(script, flags, path)
@@ -217,10 +243,3 @@ def _attempt(script: str, flags: Mapping[str, Any]) -> tuple[grid.Outcome, dict[
             if file.is_file() and "checkpoints" not in file.relative_to(path).parts
         }
     return outcome, found
-
-
-def _write(path: pathlib.Path, content: Mapping[str, bytes]) -> None:
-    for name, data in content.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        with files.atomic(path / name, binary=True) as file:
-            file.write(data)

@@ -1,6 +1,6 @@
 """What makes a run of self-play in a game: one frozen config, with good defaults for each kind of run.
 
-Nothing here loads JAX: a wrong flag is told of at once. `game_trainer` has its numbers over time.
+Nothing here loads JAX: a wrong flag is told of at once. `game` has its numbers over time.
 """
 
 import dataclasses
@@ -8,10 +8,6 @@ from typing import Any
 
 from pohp_neurd import checks
 from pohp_neurd.experiment.schema import check, field
-
-POLICIES = ("tabular", "neural")
-UPDATES = ("sampled", "expected")
-PLAYS = ("auto", "compiled", "live")
 
 KINDS = {
     "tabular": ("compiled", "tabular", "sampled"),
@@ -22,7 +18,9 @@ KINDS = {
 }
 """The kinds of runs: their play, policy and update."""
 
-_DEFAULTS: dict[str, tuple[float, ...]] = {
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "episodes": (10_000_000, None, 60_000_000, None, 200_000),
+    "iterations": (None, 50_000, None, 5_000, None),
     "exploration": (0.02, 0.0, 0.1, 0.0, 0.1),
     "batch_size": (2048, 1, 4096, 1, 256),
     "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01),
@@ -41,11 +39,6 @@ DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
 }
 """What is used where the user says nothing, for each kind of run."""
 
-_EPISODES = {"tabular": 10_000_000, "neural": 60_000_000}
-_LIVE_EPISODES = 200_000
-_ITERATIONS = {"tabular": 50_000, "neural": 5_000}
-
-
 _CIX = {"learner": "neurd_cix"}
 _TABULAR, _NEURAL = {"policy": "tabular"}, {"policy": "neural"}
 
@@ -63,15 +56,17 @@ class Config:
     game: str = field(
         "leduc_poker", "An OpenSpiel game, with parameters as OpenSpiel writes them.", topic="What is trained"
     )
-    policy: str = field("tabular", "tabular or neural.", choices=POLICIES)
+    policy: str = field("tabular", "tabular or neural.", choices=("tabular", "neural"))
     learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=checks.LEARNERS)
     update: str = field(
-        "sampled", "sampled (from episodes) or expected (from exact values, on small games).", choices=UPDATES
+        "sampled",
+        "sampled (from episodes) or expected (from exact values, on small games).",
+        choices=("sampled", "expected"),
     )
     play: str = field(
         "auto",
         "compiled, live, or auto: compiled if the game has at most --max_histories histories.",
-        choices=PLAYS,
+        choices=("auto", "compiled", "live"),
     )
     max_histories: int = field(2_000_000, "See --play.", at_least=1)
     seed: int = field(0, "The seed of everything random.", check=checks.seed)
@@ -215,10 +210,6 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     config = dataclasses.replace(config, play=play)
     kind = (play, config.policy, config.update)
     filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
-    if config.update == "sampled" and config.episodes is None:
-        filled["episodes"] = _LIVE_EPISODES if play == "live" else _EPISODES[config.policy]
-    if config.update == "expected" and config.iterations is None:
-        filled["iterations"] = _ITERATIONS[config.policy]
     if config.policy == "tabular" and config.update == "sampled" and config.batch_size is None:
         filled["batch_size"] = max(DEFAULTS[kind]["batch_size"], 2 ** (table_size // 20).bit_length())
     config = dataclasses.replace(config, **filled)
@@ -226,29 +217,18 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
     if play == "compiled" and config.policy == "neural":
         checks.positive("average_forgetting", config.average_forgetting)
-    _check_that_it_learns(config)
-    checks.count("the number of updates", updates(config))
-    return config
-
-
-def between(config: Config) -> int:
-    """Updates between two evaluations."""
-    return max(1, (config.eval_every or 1) // (config.batch_size or 1))
-
-
-def _check_that_it_learns(config: Config) -> None:
-    """Raises where a schedule or the magnet leaves a run no way to move."""
-    total, start = updates(config), config.decay_start or 1
     # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond these
     # bounds to no more than the first. A magnet of strength τ lets a logit move by 1 / τ of its direction.
-    bounds = {"cooling": (total, "updates of the run"), "step_size_decay": (start, "updates of decay_start")}
-    bounds["magnet_strength"] = bounds["cooling"]
-    for name, (bound, what) in bounds.items():
+    whole_run = (updates(config), "updates of the run")
+    bounds = {"cooling": whole_run, "step_size_decay": (config.decay_start or 1, "updates of decay_start")}
+    for name, (bound, what) in {**bounds, "magnet_strength": whole_run}.items():
         if getattr(config, name) > bound:
             raise ValueError(
                 f"{name} must be at most the {bound:,} {what}, or nothing is learnt, "
                 f"but is {getattr(config, name):g}."
             )
+    checks.count("the number of updates", updates(config))
+    return config
 
 
 def updates(config: Config) -> int:

@@ -24,8 +24,8 @@ class Job(NamedTuple):
 
     config: Any
     """The class of its configs: its fields are the flags that can be swept."""
-    run: Callable[[Any, pathlib.Path, Collection[str]], Mapping[str, Any]]
-    """Runs a config, of which some fields were given, in a folder, or goes on there; the final figures."""
+    run: Callable[[Any, pathlib.Path, bool, Collection[str]], Mapping[str, Any]]
+    """(config, folder, whether to resume there, the fields that were given) -> the final figures."""
     check: Callable[[Any], None] = lambda config: None
     """What there is to check of a config without running it."""
 
@@ -36,20 +36,16 @@ def _check_game(config: game_config.Config) -> None:
     openspiel.load_game(config.game)
 
 
-def _is_begun(path: pathlib.Path) -> bool:
-    return (path / "config.json").is_file()
+def _run_game(config: Any, path: pathlib.Path, resume: bool, given: Collection[str]) -> Mapping[str, Any]:
+    from pohp_neurd.experiment import game
+
+    return game.run(config, path, resume=resume, given=given)
 
 
-def _run_game(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
-    from pohp_neurd.experiment import game_run
-
-    return game_run.run(config, path, resume=_is_begun(path), given=given)
-
-
-def _run_single_agent(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
+def _run_single_agent(config: Any, path: pathlib.Path, resume: bool, _: Any) -> Mapping[str, Any]:
     from pohp_neurd.experiment import single_agent
 
-    figures = single_agent.run(config, path, resume=_is_begun(path))
+    figures = single_agent.run(config, path, resume=resume)
     (setting,) = figures["settings"]
     return {
         "steps": figures["steps"],
@@ -58,10 +54,10 @@ def _run_single_agent(config: Any, path: pathlib.Path, given: Collection[str]) -
     }
 
 
-def _run_bandit(config: Any, path: pathlib.Path, given: Collection[str]) -> Mapping[str, Any]:
+def _run_bandit(config: Any, path: pathlib.Path, resume: bool, _: Any) -> Mapping[str, Any]:
     from pohp_neurd.experiment import bandit
 
-    return bandit.run(config, path, resume=_is_begun(path))
+    return bandit.run(config, path, resume=resume)
 
 
 JOBS: Mapping[str, Job] = {
@@ -135,14 +131,10 @@ def read(path: records.Path) -> list[Grid]:
             raise ValueError(f'{path} must hold {{"script": ..., "sweep": ...}}, or a list of such.')
         if not isinstance(part["sweep"], dict):
             raise ValueError(f"sweep in {path} must hold the values of each flag, but is {part['sweep']!r}.")
-        found.append(Grid(part["script"], {name: _values(value) for name, value in part["sweep"].items()}))
+        values = {n: _listed(v) if isinstance(v, str) else v for n, v in part["sweep"].items()}
+        listed = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
+        found.append(Grid(part["script"], listed))
     return found
-
-
-def _values(value: Any) -> list[Any]:
-    if isinstance(value, str):
-        return _listed(value)
-    return value if isinstance(value, list) else [value]
 
 
 def settings(grids: Sequence[Grid]) -> list[Setting]:
@@ -156,7 +148,13 @@ def settings(grids: Sequence[Grid]) -> list[Setting]:
             if not values:
                 raise ValueError(f"{name} must have at least one value, but has none.")
         _check_size(math.prod(map(len, grid.values.values())))
-        job, typed = JOBS[grid.script], _typed(grid)
+        job = JOBS[grid.script]
+        typed: dict[str, list[Any]] = {}  # under the names that flags have in sweeps
+        for name, values in grid.values.items():
+            flag = schema.swept(job.config, grid.script, name)
+            if flag.swept in typed:
+                raise ValueError(f"{flag.swept} is swept twice: give all its values at once.")
+            typed[flag.swept] = [schema.read(name, schema.swept_kind(flag), value) for value in values]
         for combination in itertools.product(*typed.values()):
             setting = Setting(grid.script, dict(zip(typed, combination, strict=True)))
             job.check(schema.of_setting(job.config, grid.script, setting.flags)[0])
@@ -166,17 +164,6 @@ def settings(grids: Sequence[Grid]) -> list[Setting]:
     if len({setting.script for setting in found.values()}) > 1:
         raise ValueError("the grids of one sweep must be of one script.")
     return list(found.values())
-
-
-def _typed(grid: Grid) -> dict[str, list[Any]]:
-    """The values of each flag as its config has them, under the name that it has in sweeps."""
-    found: dict[str, list[Any]] = {}
-    for name, values in grid.values.items():
-        flag = schema.swept(JOBS[grid.script].config, grid.script, name)
-        if flag.swept in found:
-            raise ValueError(f"{flag.swept} is swept twice: give all its values at once.")
-        found[flag.swept] = [schema.read(name, schema.swept_kind(flag), value) for value in values]
-    return found
 
 
 class Outcome(NamedTuple):
@@ -194,11 +181,12 @@ def attempt(script: str, flags: Mapping[str, Any], path: pathlib.Path) -> Outcom
     begun = time.perf_counter()
     figures, sentence = None, ""
     try:
-        if path.is_dir() and not (path / "config.json").is_file():
+        begun_before = (path / "config.json").is_file()
+        if path.is_dir() and not begun_before:
             shutil.rmtree(path)  # killed before it was a run
         job = JOBS[script]
         config, given = schema.of_setting(job.config, script, flags)
-        figures = _scalars(job.run(config, path, given))
+        figures = _scalars(job.run(config, path, begun_before, given))
     except checks.Diverged as error:
         sentence = error.without_checkpoint
     except ValueError as error:

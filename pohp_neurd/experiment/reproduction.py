@@ -12,7 +12,7 @@ import numpy as np
 
 from pohp_neurd import checks
 from pohp_neurd.experiment import configs, grid, schema, sweep
-from pohp_neurd.results import records, summary
+from pohp_neurd.results import records, table
 
 # As the paper lists them; 0.00008 stands there twice. Catch's best, 0.001797, is listed as 0.00180.
 PAPER_RATES = (
@@ -45,16 +45,14 @@ SCALES = {
 }
 
 READING = ("updated", "baseline", "common_mode", "probability", "bootstrapped", "epsilon")
-_PAPER: dict[str, Any] = {
-    flag.field: flag.default for flag in schema.flags(configs.SingleAgent) if flag.field in READING
-} | {"common_mode": "paper"}
+_FLAGS = {flag.field: flag for flag in schema.flags(configs.SingleAgent)}
+_PAPER: dict[str, Any] = {name: _FLAGS[name].default for name in READING} | {"common_mode": "paper"}
 """How we read the paper. Its directions have their common mode, whatever the default elsewhere."""
 
 
 def _reading(name: str) -> Any:
     """The field of a single run, with the paper's default."""
-    flag = next(flag for flag in schema.flags(configs.SingleAgent) if flag.field == name)
-    return schema.field(_PAPER[name], flag.help, flag.topic)
+    return schema.field(_PAPER[name], _FLAGS[name].help, _FLAGS[name].topic)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,17 +96,10 @@ class Config:
     @property
     def fixed(self) -> dict[str, Any]:
         """The flags that all runs have. Those that are a run's defaults are left out."""
-        size = SCALES[self.scale]
-        given = {
-            "environment": self.environment,
-            "num_steps": size.num_steps,
-            "interval": size.interval,
-            "width": size.width,
-            **{name: getattr(self, name) for name in READING},
-        }
-        always = ("environment", "num_steps", "interval")
-        default = configs.SingleAgent()
-        return {n: value for n, value in given.items() if n in always or value != getattr(default, n)}
+        size, default = SCALES[self.scale], configs.SingleAgent()
+        always = {"environment": self.environment, "num_steps": size.num_steps, "interval": size.interval}
+        given = {"width": size.width, **{name: getattr(self, name) for name in READING}}
+        return always | {n: value for n, value in given.items() if value != getattr(default, n)}
 
     @property
     def suffix(self) -> str:
@@ -175,18 +166,15 @@ def _settings(config: Config, learner: str, **values: Any) -> list[grid.Setting]
 
 
 def _rates(folder: pathlib.Path, rows: list[dict[str, Any]], config: Config) -> dict[str, Any]:
-    summaries = summary.summarise(rows, by=["learning_rate"], value="total_reward")
+    summaries = table.summarise(rows, by=["learning_rate"], value="total_reward")
     # The mean of the seeds that did not fail says too much for a rate at which some did.
     whole = [row for row in summaries if row["runs"] == SCALES[config.scale].rate_seeds]
     if not whole:
         raise ValueError(f"every learning rate failed on a seed: {folder / 'failures.csv'} says why.")
     best = max(whole, key=lambda row: row["mean"])
-    name = f"learning_rates{config.suffix}"
-    _write(folder, name, summaries, {"learning rate": "{learning_rate}", **summary.COLUMNS})
     title = f"{config.title}: SPG over learning rates"
-    from pohp_neurd.results import sensitivity
-
-    sensitivity.draw(folder / f"{name}.png", rows, x="learning_rate", title=title)
+    place = folder / f"learning_rates{config.suffix}"
+    _write(place, summaries, {"learning rate": "{learning_rate}"}, rows, x="learning_rate", title=title)
     return {"learning_rate": best["learning_rate"], "spg_best_mean": best["mean"]}
 
 
@@ -198,27 +186,34 @@ def _explorations(
         raise ValueError(f"every run of SPG or of NeuRD-CIX failed: {folder / 'failures.csv'} says why.")
     summaries = [
         {"learner": "SPG", "exploration": "", **row}
-        for row in summary.summarise(spg, by=[], value="total_reward")
+        for row in table.summarise(spg, by=[], value="total_reward")
     ] + [
         {"learner": "NeuRD-CIX", **row}
-        for row in summary.summarise(cix, by=["exploration"], value="total_reward")
+        for row in table.summarise(cix, by=["exploration"], value="total_reward")
     ]
     shown = np.format_float_positional(rate, trim="-")  # 0.00005, not 5e-05
-    name = f"explorations_{shown}{config.suffix}"
-    columns = {"learner": "{learner}", "exploration": "{exploration}", **summary.COLUMNS}
-    _write(folder, name, summaries, columns)
+    place = folder / f"explorations_{shown}{config.suffix}"
+    columns = {"learner": "{learner}", "exploration": "{exploration}"}
     title = f"{config.title} at learning rate {shown}, {cix[0]['steps']:,} steps"
-    from pohp_neurd.results import sensitivity
-
-    sensitivity.draw(folder / f"{name}.png", cix, x="exploration", reference=spg, title=title)
+    _write(place, summaries, columns, cix, x="exploration", reference=spg, title=title)
     return {
         "spg_mean": summaries[0]["mean"],
         "neurd_cix_means": {f"{row['exploration']:g}": row["mean"] for row in summaries[1:]},
-        "table": str(folder / f"{name}.md"),
-        "picture": str(folder / f"{name}.png"),
+        "table": f"{place}.md",
+        "picture": f"{place}.png",
     }
 
 
-def _write(folder: pathlib.Path, name: str, rows: list[dict[str, Any]], columns: dict[str, str]) -> None:
-    records.write_csv(folder / f"{name}.csv", rows, list(rows[0]))
-    records.write_text(folder / f"{name}.md", summary.markdown(rows, columns))
+def _write(
+    place: pathlib.Path,
+    summaries: list[dict[str, Any]],
+    columns: dict[str, str],
+    rows: list[dict[str, Any]],
+    **drawing: Any,
+) -> None:
+    """The table of `summaries`, as CSV and for people, and the picture of `rows`."""
+    from pohp_neurd.results import figures
+
+    records.write_csv(f"{place}.csv", summaries, list(summaries[0]))
+    records.write_text(f"{place}.md", table.markdown(summaries, {**columns, **table.COLUMNS}))
+    figures.sensitivity(f"{place}.png", rows, **drawing)

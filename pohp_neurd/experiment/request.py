@@ -23,20 +23,9 @@ _SERIES = {
 
 FIGURES = frozenset(
     [
-        "updates",
-        "episodes",
-        "steps",
-        "seconds",
-        "reward",
-        "total_reward",
-        "entropy",
-        "critic_error",
-        "nash_conv",
-        "nash_conv_average",
-        "return_against_uniform",
-        "mean_return",
-        "half_width",
-        *("entropy", "mean_weight", "max_weight", "capped", "advantage_scale"),
+        *("updates", "episodes", "steps", "seconds", "reward", "total_reward", "entropy", "critic_error"),
+        *("nash_conv", "nash_conv_average", "return_against_uniform", "mean_return", "half_width"),
+        *("mean_weight", "max_weight", "capped", "advantage_scale"),
     ]
 )
 """Columns of metrics.csv that are no settings."""
@@ -105,7 +94,7 @@ class Config:
 
 def draw(config: Config) -> None:
     """Draws what `config` asks for."""
-    from pohp_neurd.results import curves, sensitivity  # matplotlib takes a second
+    from pohp_neurd.results import figures  # matplotlib takes a second
 
     rows: list[table.Row] = [row for text in config.inputs for row in read(text)]
     for text in config.where:
@@ -119,12 +108,12 @@ def draw(config: Config) -> None:
             raise ValueError(f"all rows have {config.reference}: nothing is left to compare with them.")
     series = _series(config, rows)
     if config.kind == "nash_conv":
-        band = {"interquartile": curves.INTERQUARTILE, "bootstrap": curves.BOOTSTRAP}[config.band]
-        curves.compare_nash_conv(config.output, rows, series=series, band=band, title=config.title)
+        band = figures.BANDS[config.band]
+        figures.compare_nash_conv(config.output, rows, series=series, band=band, title=config.title)
     elif config.kind == "learning_curves":
-        curves.compare_rewards(config.output, rows, series=series, title=config.title)
+        figures.compare_rewards(config.output, rows, series=series, title=config.title)
     else:
-        sensitivity.draw(
+        figures.sensitivity(
             config.output,
             last(rows),
             x="exploration" if config.kind == "sensitivity" else "learning_rate",

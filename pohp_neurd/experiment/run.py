@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 import tqdm
 
 from pohp_neurd import checks
-from pohp_neurd.results import records, run_folder, table
+from pohp_neurd.results import records, table
 
 Row = dict[str, Any]
+COUNTS = ("updates", "episodes", "steps", "seconds")
+"""The first columns of every metrics.csv."""
 
 _PATIENCE = 0.5  # seconds between two looks at the clock, the signals and the bar
 _SHARE = 0.05  # of the time may go into writing all rows anew, apart from checkpoints
@@ -48,18 +50,6 @@ class Pace(NamedTuple):
     """How many of these a unit has."""
 
 
-class Loss(NamedTuple):
-    """Why a run cannot go on, as `checks.Diverged` takes it."""
-
-    what: str
-    after: str
-    remedy: str
-
-
-def _same(state: Any) -> Any:
-    return state
-
-
 class Task(NamedTuple):
     """A run, as the loop sees it."""
 
@@ -67,24 +57,25 @@ class Task(NamedTuple):
     """What config.json says."""
     pace: Pace
     columns: tuple[str, ...]
-    """Of metrics.csv: updates, episodes, steps, seconds, and what is measured."""
+    """Of metrics.csv: COUNTS, and what is measured."""
     begin: Callable[[], Any]
     advance: Callable[[Any, int], Any]
     """(state, units) -> state; where calls are cut makes no difference."""
     evaluate: Callable[[Any, int, Sequence[Row]], Sequence[Row]]
     """(state, units done, rows so far) -> rows of this moment. Columns that one leaves out are empty."""
-    finish: Callable[[run_folder.RunFolder, Sequence[Row]], dict[str, Any]]
+    finish: Callable[[records.RunFolder, Sequence[Row]], dict[str, Any]]
     """Draws what there is to draw; the final figures."""
     place: Callable[[Row], int] = lambda row: int(row["updates"])
     """The units that were done at a row."""
     width: int = 1
     """Rows of each evaluation."""
-    diverged: Callable[[Any], Loss | None] = lambda state: None
-    kept: Callable[[Any], Any] = _same
+    diverged: Callable[[Any], tuple[str, str, str] | None] = lambda state: None
+    """Why a run cannot go on: what is not finite, after which moment, and what should be smaller."""
+    kept: Callable[[Any], Any] = lambda state: state
     """What a checkpoint has of a state: one pytree of arrays."""
     again: Callable[[Any, int], Any] = lambda kept, done: kept
     """(what was kept, units done) -> state."""
-    export: Callable[[run_folder.RunFolder, int, Any], None] = lambda folder, done, state: None
+    export: Callable[[records.RunFolder, int, Any], None] = lambda folder, done, state: None
     """Saves beside a checkpoint what is of use without the training."""
     noun: str = "update"
     step: int = 1
@@ -98,7 +89,7 @@ class Task(NamedTuple):
 
 
 def finish(
-    task: Task,
+    make: Callable[[], Task],
     path: records.Path,
     *,
     resume: bool = False,
@@ -109,8 +100,8 @@ def finish(
     """Runs or resumes a task in the folder `path`.
 
     Args:
-      task: what is run.
-      path: the folder; `run_folder.opened` says when it is refused.
+      make: makes the task, once the folder is known to be free.
+      path: the folder; `records.opened` says when it is refused.
       resume: go on with the run that is there.
       overwrite: throw that run away.
       tensorboard: write event files beside the rows.
@@ -119,8 +110,14 @@ def finish(
     Returns:
       The final figures.
     """
+    if tensorboard and importlib.util.find_spec("tensorboardX") is None:
+        raise ValueError(
+            "event files need tensorboardX: install it with pip install 'pohp_neurd[tensorboard]'."
+        )
+    records.check_open(path, resume=resume, overwrite=overwrite)
+    task = make()
     with (
-        run_folder.opened(path, task.config, resume=resume, overwrite=overwrite) as folder,
+        records.opened(path, task.config, resume=resume, overwrite=overwrite) as folder,
         watched() as asked,
         events(folder.events if tensorboard else None) as write_events,
     ):
@@ -131,9 +128,8 @@ def finish(
             state = task.advance(state, units)
             loss = task.diverged(state)
             if loss is not None:
-                raise checks.Diverged(
-                    loss.what, after=loss.after, remedy=loss.remedy, checkpoint=book.newest()
-                )
+                what, after, remedy = loss
+                raise checks.Diverged(what, after=after, remedy=remedy, checkpoint=book.newest())
             return state
 
         last = task.pace.total if stop_after is None else min(task.pace.total, done + stop_after)
@@ -151,7 +147,7 @@ def loop(
     asked: Callable[[], int | None],
     evaluate: Callable[[Any, int, Any], None],
     save: Callable[[Any, int], str],
-) -> Any:
+) -> None:
     """Advances, evaluates and saves; raises Interrupted, once all is saved, where it is asked to stop.
 
     Args:
@@ -163,9 +159,6 @@ def loop(
       asked: the number of a signal that came, or None.
       evaluate: is told (state, units done, the bar), where pace says so.
       save: is told (state, units done), where pace says so; says how far it is and how to go on.
-
-    Returns:
-      The last state.
     """
     bar = tqdm.tqdm(
         total=pace.total * pace.size,
@@ -176,7 +169,7 @@ def loop(
     )
     with bar:
         while done < last:
-            following = min(last, pace.total, (done // pace.every + 1) * pace.every)
+            following = min(last, (done // pace.every + 1) * pace.every)
             piece, number = 1, None
             while done < following and number is None:
                 # In pieces that take about as long as one is willing to wait for an answer.
@@ -197,7 +190,6 @@ def loop(
                 after = save(state, done)
                 if number is not None and done < last:
                     raise Interrupted(number, after)
-    return state
 
 
 class _Book:
@@ -206,7 +198,7 @@ class _Book:
     def __init__(
         self,
         task: Task,
-        folder: run_folder.RunFolder,
+        folder: records.RunFolder,
         rows: list[Row],
         saved: int | None,
         write_events: Callable[[int, Mapping[str, float]], None],
@@ -256,12 +248,7 @@ class _Book:
         self._unwritten, self._next_write = False, ended + (ended - begun) / _SHARE
 
 
-def read_rows(task: Task, path: records.Path) -> list[Row]:
-    """The rows of a metrics file."""
-    return table.figures(path, task.columns, empty=task.empty, text=task.text)
-
-
-def _restored(task: Task, folder: run_folder.RunFolder) -> tuple[Any, int, list[Row]]:
+def _restored(task: Task, folder: records.RunFolder) -> tuple[Any, int, list[Row]]:
     """The state of the newest checkpoint, its units, and the rows until then."""
     from pohp_neurd import checkpoint
 
@@ -273,7 +260,9 @@ def _restored(task: Task, folder: run_folder.RunFolder) -> tuple[Any, int, list[
         print(f"Passed over a damaged checkpoint: {sentence}", file=sys.stderr)
     done = restored.step // task.step
     # A run that was stopped before its first evaluation has a checkpoint, but no rows.
-    known = read_rows(task, folder.metrics) if folder.metrics.exists() else []
+    known = []
+    if folder.metrics.exists():
+        known = table.figures(folder.metrics, task.columns, empty=task.empty, text=task.text)
     rows = [row for row in known if task.place(row) <= done]
     due = list(range(task.pace.every, done + 1, task.pace.every))
     if done == task.pace.total and done % task.pace.every:
@@ -286,14 +275,6 @@ def _restored(task: Task, folder: run_folder.RunFolder) -> tuple[Any, int, list[
     return task.again(restored.tree, done), done, rows
 
 
-def check_tensorboard() -> None:
-    """Raises a ValueError that says how to get TensorBoard's writer, if it is missing."""
-    if importlib.util.find_spec("tensorboardX") is None:
-        raise ValueError(
-            "event files need tensorboardX: install it with pip install 'pohp_neurd[tensorboard]'."
-        )
-
-
 @contextlib.contextmanager
 def events(folder: pathlib.Path | None) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
     """A function that adds the figures of one step to event files in `folder`; to nothing without one."""
@@ -302,16 +283,13 @@ def events(folder: pathlib.Path | None) -> Iterator[Callable[[int, Mapping[str, 
         return
     import tensorboardX
 
-    writer = tensorboardX.SummaryWriter(str(folder))
+    with contextlib.closing(tensorboardX.SummaryWriter(str(folder))) as writer:
 
-    def write(step: int, figures: Mapping[str, float]) -> None:
-        for name, value in figures.items():
-            writer.add_scalar(name, value, step)
+        def write(step: int, figures: Mapping[str, float]) -> None:
+            for name, value in figures.items():
+                writer.add_scalar(name, value, step)
 
-    try:
         yield write
-    finally:
-        writer.close()
 
 
 @contextlib.contextmanager

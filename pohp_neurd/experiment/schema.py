@@ -60,7 +60,7 @@ class Flag(NamedTuple):
     id_name: str = ""
     """The name in the id of a setting, where an older one must last."""
     id_default: Any = _ABSENT
-    """The default when ids were first recorded, which they leave out; absent where it is still the default."""
+    """The default when ids were first recorded, which they leave out; absent where it is still that."""
 
 
 def field(
@@ -95,24 +95,15 @@ def flags(config_class: Any) -> tuple[Flag, ...]:
     found: list[Flag] = []
     for each in dataclasses.fields(config_class):
         if "help" in each.metadata:
-            flag = _flag(each)
+            own: Any = {"name": each.name, "swept": each.name, **each.metadata}
+            flag = Flag(field=each.name, kind=_kind(each.type), default=each.default, **own)
             found.append(flag if flag.topic else flag._replace(topic=found[-1].topic))
     return tuple(found)
 
 
-def _flag(declared: Any) -> Flag:
-    name = declared.name
-    return Flag(
-        **{
-            **{"field": name, "kind": _kind(declared.type), "default": declared.default, "name": name},
-            **{"swept": name, **declared.metadata},
-        }
-    )
-
-
 def _kind(annotation: Any) -> Kind:
-    text = annotation.__name__ if isinstance(annotation, type) and not typing.get_args(annotation) else None
-    text = text or str(annotation)
+    plain = isinstance(annotation, type) and not typing.get_args(annotation)
+    text = annotation.__name__ if plain else str(annotation)
     options = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
     (inner,) = (option for option in options if option is not type(None))
     many = typing.get_origin(inner) is tuple
@@ -181,8 +172,8 @@ def check_value(flag: Flag, name: str, value: Any) -> None:
         return
     if flag.choices is not None:
         checks.one_of(name, value, flag.choices)
-    if flag.at_least is not None and value < flag.at_least:
-        raise ValueError(f"{name} must be at least {flag.at_least}, but is {value}.")
+    if flag.at_least is not None:
+        checks.at_least(name, value, flag.at_least)
     if flag.check is not None:
         flag.check(name, value)
 

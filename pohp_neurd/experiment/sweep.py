@@ -6,6 +6,7 @@ results.csv, failures.csv and curves.csv, made from these two alone.
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import pathlib
@@ -90,12 +91,14 @@ def rows(finished: Sequence[Finished]) -> list[dict[str, Any]]:
 
     A figure that has the name of a flag is called final_NAME: `episodes` is what was asked for.
     """
-    found = []
-    for each in _ordered(finished):
-        if each.figures is not None:
-            figures = {f"final_{n}" if n in each.flags else n: value for n, value in each.figures.items()}
-            found.append({"id": each.id, **_cells(each.flags), **figures})
-    return found
+    return [
+        {
+            **_cells(each),
+            **{f"final_{n}" if n in each.flags else n: value for n, value in each.figures.items()},
+        }
+        for each in _ordered(finished)
+        if each.figures is not None
+    ]
 
 
 def curves(path: records.Path, finished: Sequence[Finished]) -> list[dict[str, Any]]:
@@ -105,11 +108,9 @@ def curves(path: records.Path, finished: Sequence[Finished]) -> list[dict[str, A
         file = pathlib.Path(path) / "runs" / each.id / "metrics.csv"
         if each.figures is None or not file.is_file():
             continue
-        for row in records.read_csv(file):
-            # A flag such as episodes may also be a column, which then tells how many there were so far.
-            own = {name: text for name, text in row.items() if name != "seconds"}
-            found.append({"id": each.id, **_cells(each.flags), **own})
-    return found
+        # A flag such as episodes may also be a column, which then tells how many there were so far.
+        found += [{**_cells(each), **row} for row in records.read_csv(file)]
+    return [{name: cell for name, cell in row.items() if name != "seconds"} for row in found]
 
 
 def write_tables(path: records.Path, finished: Sequence[Finished]) -> None:
@@ -118,11 +119,17 @@ def write_tables(path: records.Path, finished: Sequence[Finished]) -> None:
     failed = [each for each in _ordered(finished) if each.figures is None]
     tables = {"results.csv": rows(finished), "curves.csv": curves(folder, finished)}
     if failed:
-        told = [{"id": each.id, **_cells(each.flags), "sentence": each.sentence} for each in failed]
+        told = [{**_cells(each), "sentence": each.sentence} for each in failed]
         tables = {"failures.csv": told, **tables}  # the largest comes last
     else:
         (folder / "failures.csv").unlink(missing_ok=True)
-    lost = [name for name, table in tables.items() if not _write_table(folder / name, table)]
+    lost = []
+    for name, table in tables.items():
+        # Grids may differ in their flags: where a setting has no value there is an empty cell.
+        columns = list(dict.fromkeys(column for row in table for column in row)) or ["id"]
+        filled = [{column: row.get(column, "") for column in columns} for row in table]
+        if not _with_room(folder, functools.partial(records.write_csv, folder / name, filled, columns)):
+            lost.append(name)
     if lost:
         raise ValueError(
             f"{folder} has no up-to-date {' and '.join(lost)}: the same command again writes what is "
@@ -130,15 +137,8 @@ def write_tables(path: records.Path, finished: Sequence[Finished]) -> None:
         )
 
 
-def _cells(flags: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: schema.text(value) for name, value in flags.items()}
-
-
-def _write_table(path: pathlib.Path, table: Sequence[Mapping[str, Any]]) -> bool:
-    # Grids may differ in their flags: where a setting has no value there is an empty cell.
-    columns = list(dict.fromkeys(name for row in table for name in row)) or ["id"]
-    filled = [{name: row.get(name, "") for name in columns} for row in table]
-    return _with_room(path.parent, lambda: records.write_csv(path, filled, columns))
+def _cells(each: Finished) -> dict[str, Any]:
+    return {"id": each.id, **{name: schema.text(value) for name, value in each.flags.items()}}
 
 
 def _ordered(finished: Sequence[Finished]) -> list[Finished]:
@@ -146,12 +146,10 @@ def _ordered(finished: Sequence[Finished]) -> list[Finished]:
     names = sorted({name for each in finished for name in each.flags})
 
     def place(each: Finished) -> tuple[list[tuple[int, float, str]], str]:
-        values = [each.flags.get(name) for name in names]
-        places = [
-            (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
-            for value in values
-        ]
-        return places, each.id
+        values = (each.flags.get(name) for name in names)
+        return [
+            (0, float(v), "") if isinstance(v, int | float) else (1, 0.0, str(v)) for v in values
+        ], each.id
 
     return sorted(finished, key=place)
 
@@ -205,23 +203,18 @@ def _locked(folder: pathlib.Path, script: str) -> Iterator[None]:
                 (folder / part).mkdir(parents=True, exist_ok=True)
                 if not os.access(folder / part, os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder / part))
-            _check_script(folder, script)
+            about = folder / "sweep.json"
+            if not about.is_file():
+                records.write_json(about, {"script": script})
             _keep_room(folder)
         except OSError as error:
             raise ValueError(f"{folder} cannot be written: {error.strerror}.") from None
+        before = records.read_object(about)
+        if "script" not in before:
+            raise ValueError(f"{about} is not what a sweep writes: choose another folder.")
+        if before["script"] != script:
+            raise ValueError(f"{folder} holds a sweep of {before['script']}, but this one is of {script}.")
         yield
-
-
-def _check_script(folder: pathlib.Path, script: str) -> None:
-    about = folder / "sweep.json"
-    if not about.is_file():
-        records.write_json(about, {"script": script})
-    before = records.read_object(about)
-    if "script" not in before:
-        raise ValueError(f"{about} is not what a sweep writes: choose another folder.")
-    before = before["script"]
-    if before != script:
-        raise ValueError(f"{folder} holds a sweep of {before}, but this one is of {script}.")
 
 
 def report(finished: Sequence[Finished], path: records.Path) -> dict[str, Any]:

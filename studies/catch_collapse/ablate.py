@@ -20,10 +20,9 @@ from absl import app, flags, logging
 from pohp_neurd.games import catch
 
 from pohp_neurd import checkpoint, files
+from pohp_neurd.experiment import executor, single_agent
 from pohp_neurd.experiment import run as run_loop
-from pohp_neurd.experiment import single_agent
-from pohp_neurd.online import lanes
-from pohp_neurd.results import records, run_folder, table
+from pohp_neurd.results import records, table
 
 LEARNING_RATE = 0.001797
 """SPG's best in catch, according to the paper."""
@@ -115,13 +114,13 @@ def _look(
     path: pathlib.Path, setting: str, chosen: single_agent.Config, mark: int, num_cores: int
 ) -> list[dict[str, Any]]:
     """The rows of one setting at `mark`, once it has been brought there."""
-    folder = run_folder.RunFolder(path)
+    folder = records.RunFolder(path)
     done = max(checkpoint.steps(folder.checkpoints), default=0)
     if done < mark:
         stop = (mark - done) // chosen.interval
         resume = folder.config.exists()
         single_agent.run(chosen, path, resume=resume, num_cores=num_cores, stop_after=stop)
-    metrics = single_agent.read_rows(folder.metrics)
+    metrics = table.read(folder.metrics)
     # Whole intervals: at the earliest marks that is more than a tenth.
     span = chosen.interval * math.ceil(mark / 10 / chosen.interval)
     balls = span / (catch.Catch().rows - 1)
@@ -149,9 +148,9 @@ def main(_: Sequence[str]) -> None:
     settings = values.setting or SETTINGS
     try:
         chosen = {name: experiment(name, seeds=values.seeds, width=values.width) for name in settings}
-        num_cores = lanes.cores(values.cores)
-        run_folder.check_writable(values.output_dir)
-        lanes.use_one_core()
+        num_cores = executor.available(values.cores)
+        records.check_writable(values.output_dir)
+        executor.use_one_core()
         rows = run(values.output_dir, chosen, until=int(values.until), num_cores=num_cores)
     except (ValueError, FloatingPointError, run_loop.Interrupted) as error:
         sys.exit(str(error))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pohp_neurd.results import style
+from pohp_neurd.results import figures
 
 _PANELS = (
     ("late_misses", "balls missed in the\nlast tenth of the steps", (-0.03, 1.03)),
@@ -26,12 +26,12 @@ def draw(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]]) -> Non
     names = [
         name if last[name] == max(last.values()) else f"{name} ({last[name]:,} steps)" for name in settings
     ]
-    with style.figure(path, width=11.0, height=1.4 + 0.3 * len(settings)) as figure:
+    with figures.figure(path, width=11.0, height=1.4 + 0.3 * len(settings)) as figure:
         panels = figure.subplots(1, len(_PANELS), sharey=True)
         for axes, (column, label, limits) in zip(panels, _PANELS, strict=True):
             for place, name in enumerate(settings):
                 values = [r[column] for r in rows if (r["setting"], r["steps"]) == (name, last[name])]
-                colour = style.COLOURS[0] if name.startswith("spg") else style.COLOURS[1]
+                colour = figures.COLOURS[0] if name.startswith("spg") else figures.COLOURS[1]
                 axes.plot(values, [place] * len(values), "o", color=colour, alpha=0.5, markersize=5)
                 axes.plot([np.median(values)], [place], "|", color=colour, markersize=15)
             axes.set_xlim(*limits)

@@ -22,7 +22,7 @@ from pohp_neurd import checkpoint, neural, policy
 from pohp_neurd.experiment import single_agent
 from pohp_neurd.online import agent as online
 from pohp_neurd.online import lifetimes
-from pohp_neurd.results import records, run_folder
+from pohp_neurd.results import records
 
 COLUMNS = (
     "learning_rate",
@@ -50,7 +50,7 @@ def study(path: records.Path) -> list[dict[str, Any]]:
     `target_mean` is the mean of what the critic should say of the policy as it is, and `value_correlation`
     how what it does say goes with that, over the boards that the policy meets.
     """
-    folder = run_folder.RunFolder(pathlib.Path(path))
+    folder = records.RunFolder(pathlib.Path(path))
     if not folder.config.is_file():
         raise ValueError(f"there is no run in {path}.")
     content = records.read_object(folder.config)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pohp_neurd.results import style
+from pohp_neurd.results import figures
 
 Row = Mapping[str, Any]
 
@@ -26,13 +26,13 @@ def draw(path: str | os.PathLike[str], runs: Sequence[Row]) -> None:
     A dot is a run and a line the mean over seeds, in the world that jumps and in the one that stands still;
     diamonds are decreasing explorations at their first value; dashed is SPG's mean.
     """
-    with style.figure(path, width=10.0, height=0.6 + 2.4 * len(_kinds(runs))) as figure:
+    with figures.figure(path, width=10.0, height=0.6 + 2.4 * len(_kinds(runs))) as figure:
         _grid(figure, runs, _over_exploration, "mean over the run")
 
 
 def draw_curves(path: str | os.PathLike[str], curves: Sequence[Row], *, jump_every: int) -> None:
     """Draws the last cycle over time, mean over seeds, a panel for each reading, magnet and baseline."""
-    with style.figure(path, width=10.0, height=0.6 + 2.4 * len(_kinds(curves))) as figure:
+    with figures.figure(path, width=10.0, height=0.6 + 2.4 * len(_kinds(curves))) as figure:
         panel = functools.partial(_over_time, jump_every=jump_every)
         _grid(figure, curves, panel, "mean over seeds")
 
@@ -62,8 +62,8 @@ def _over_exploration(axes: Any, rows: Sequence[Row]) -> None:
     values = sorted({row["exploration"] for row in rows if row["learner"] != "spg"})
     place = {value: index for index, value in enumerate(values)}
     for world, colour, words in (
-        ("jumping", style.COLOURS[0], "the game jumps"),
-        ("still", style.COLOURS[4], "it stands still"),
+        ("jumping", figures.COLOURS[0], "the game jumps"),
+        ("still", figures.COLOURS[4], "it stands still"),
     ):
         mine = [row for row in constant if row["world"] == world]
         axes.plot(
@@ -101,7 +101,7 @@ def _mean(rows: Sequence[Row], exploration: float) -> float:
 
 
 def _over_time(axes: Any, rows: Sequence[Row], *, jump_every: int) -> None:
-    for colour, (exploration, words) in zip(style.COLOURS, _SHOWN, strict=False):
+    for colour, (exploration, words) in zip(figures.COLOURS, _SHOWN, strict=False):
         mine = [row for row in rows if row["learner"] != "spg" and row["exploration"] == exploration]
         axes.plot(
             [row["update"] for row in mine],

@@ -24,7 +24,7 @@ import tqdm
 from absl import app, flags, logging
 
 from pohp_neurd import checks
-from pohp_neurd.results import records, run_folder, summary, table
+from pohp_neurd.results import records, table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,7 +245,7 @@ def summaries(runs: Sequence[table.Row]) -> list[dict[str, Any]]:
     by = (*Variant._fields, "step_size")
     rows = []
     for merit in MERITS:
-        for found in summary.summarise(runs, by=by, value=merit):
+        for found in table.summarise(runs, by=by, value=merit):
             rounded = {n: round(found[n], 5) if isinstance(found[n], float) else found[n] for n in _SUMMARY}
             rows.append({name: found[name] for name in by} | {"merit": merit} | rounded)
     return rows
@@ -300,7 +300,7 @@ def main(_: Sequence[str]) -> None:
     try:
         chosen: dict[str, Any] = {name: flags.FLAGS[name].value for name in _MEANINGS}
         config = Config(**chosen)
-        run_folder.check_writable(folder)
+        records.check_writable(folder)
     except ValueError as error:
         sys.exit(str(error))
     for row in run(config, folder):

@@ -10,7 +10,7 @@ import pytest
 from pohp_neurd import bandit as bandits
 from pohp_neurd import checkpoint
 from pohp_neurd.experiment import bandit, configs, run
-from pohp_neurd.results import records
+from pohp_neurd.results import records, table
 
 
 def some(names, quick):
@@ -23,7 +23,7 @@ def some(names, quick):
 def test_every_problem_runs_and_leaves_its_files(problem, tmp_path):
     config = bandit.Config(problem=problem, horizon=40, seeds=8, arms=3, estimators=("importance", "cix"))
     bandit.run(config, tmp_path / "run")
-    rows = bandit.read_rows(tmp_path / "run" / "metrics.csv")
+    rows = table.read(tmp_path / "run" / "metrics.csv")
     assert records.read_json(tmp_path / "run" / "config.json")["problem"] == problem
     written = records.read_csv(tmp_path / "run" / "metrics.csv")
     assert tuple(written[0]) == bandit.COLUMNS
@@ -41,7 +41,7 @@ def test_rows_are_the_figures_of_the_simulation(learner, tmp_path):
         problem="adaptive", learner=learner, horizon=200, seeds=64, estimators=("ix",), seed=3
     )
     bandit.run(config, tmp_path / "run")
-    last = bandit.read_rows(tmp_path / "run" / "metrics.csv")[-1]
+    last = table.read(tmp_path / "run" / "metrics.csv")[-1]
     problem = bandit.build_problem(config)
     player = bandits.reduction(
         bandit.build_learner(config, problem), "ix", bandit.build_schedule(config, problem.num_arms)
@@ -57,7 +57,7 @@ def test_rows_are_the_figures_of_the_simulation(learner, tmp_path):
 def test_the_table_has_a_line_for_every_estimator(tmp_path):
     config = bandit.Config(horizon=30, seeds=4, arms=2)
     found = bandit.run(config, tmp_path / "run")
-    lines = bandit.table(bandit.read_rows(tmp_path / "run" / "metrics.csv")).splitlines()
+    lines = bandit.table(table.read(tmp_path / "run" / "metrics.csv")).splitlines()
     assert [line.split()[0] for line in lines] == ["estimator", "importance", "ix", "cix"]
     assert "none" in lines[1]
     assert len({len(line) for line in lines}) == 1
@@ -93,7 +93,7 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_bit(tmp_path, monkeypatch):
     assert stop.value.exit_code == 128 + signal.SIGTERM
     assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [30, 39]
     bandit.run(config, tmp_path / "run", resume=True)
-    whole, cut = (bandit.read_rows(tmp_path / name / "metrics.csv") for name in ("whole", "run"))
+    whole, cut = (table.read(tmp_path / name / "metrics.csv") for name in ("whole", "run"))
     assert [{**row, "seconds": 0} for row in whole] == [{**row, "seconds": 0} for row in cut]
     arrays = []
     for name in ("whole", "run"):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from matplotlib import colors
 
-from pohp_neurd.results import curves, sensitivity, style, summary
+from pohp_neurd.results import figures, table
 
 
 @pytest.fixture
 def drawn(monkeypatch, tmp_path):
     """Draws with the function that is given; the figure, once it has been written."""
     kept = []
-    figure_of = style.figure
+    figure_of = figures.figure
 
     @contextlib.contextmanager
     def keeping(*arguments, **options):
@@ -21,7 +21,7 @@ def drawn(monkeypatch, tmp_path):
             kept.append(figure)
             yield figure
 
-    monkeypatch.setattr(style, "figure", keeping)
+    monkeypatch.setattr(figures, "figure", keeping)
 
     def draw(function, *arguments, **options):
         function(tmp_path / "x.png", *arguments, **options)
@@ -62,7 +62,7 @@ def test_the_papers_figure_has_a_dot_for_every_run_their_mean_and_the_reference(
     runs = [row for row in rows if row["learner"] == "neurd_cix"]
     spg = [row for row in rows if row["learner"] == "spg"]
     figure = drawn(
-        sensitivity.draw, runs, x="exploration", reference=spg, panels=["environment"], title="Both"
+        figures.sensitivity, runs, x="exploration", reference=spg, panels=["environment"], title="Both"
     )
     assert [axes.get_title() for axes in figure.axes] == ["catch", "cart pole"]
     assert legend(figure) == [
@@ -95,7 +95,7 @@ def test_learning_rates_are_on_a_logarithmic_axis(drawn):
         for rate in (0.001, 0.1, 0.01)
         for seed in range(3)
     ]
-    figure = drawn(sensitivity.draw, rows, x="learning_rate")
+    figure = drawn(figures.sensitivity, rows, x="learning_rate")
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.001", "0.01", "0.1"]
     np.testing.assert_allclose(np.diff(axes.get_xticks()), 1.0)  # a decade each
@@ -109,11 +109,11 @@ def test_learning_rates_are_on_a_logarithmic_axis(drawn):
 def test_settings_that_agree_to_six_digits_are_told_apart(drawn, x):
     rows = [{**row, "share": share} for share in (0.1, 0.10000001) for row in sweep_rows()]
     rows = [row for row in rows if row["environment"] == "catch" and row["exploration"] == 1.0]
-    figure = drawn(sensitivity.draw, rows, x=x, series=["share"])
+    figure = drawn(figures.sensitivity, rows, x=x, series=["share"])
     assert legend(figure) == [
         f"share {share}: {what}" for share in ("0.1", "0.10000001") for what in ("a run", "mean of 6 runs")
     ]
-    figure = drawn(sensitivity.draw, rows, x=x, series=[], panels=["share"])
+    figure = drawn(figures.sensitivity, rows, x=x, series=[], panels=["share"])
     assert [axes.get_title() for axes in figure.axes] == ["share 0.1", "share 0.10000001"]
 
 
@@ -123,20 +123,20 @@ def test_runs_without_seeds_are_not_pooled(tmp_path):
     mixed = [rows[0], {**rows[1], "learning_rate": 0.2}]
     sentence = "for no column 'seed' tells runs apart: .* these rows differ in learning_rate, total_reward"
     with pytest.raises(ValueError, match=sentence):
-        sensitivity.draw(tmp_path / "x.png", mixed, x="exploration")
+        figures.sensitivity(tmp_path / "x.png", mixed, x="exploration")
     with pytest.raises(ValueError, match=r"there are 6 rows, but one is needed, for no column 'seed'"):
-        sensitivity.draw(tmp_path / "x.png", rows[:1], x="exploration", reference=rows)
+        figures.sensitivity(tmp_path / "x.png", rows[:1], x="exploration", reference=rows)
     assert list(tmp_path.iterdir()) == []
-    sensitivity.draw(tmp_path / "x.png", rows[:1], x="exploration", reference=rows[1:2])
+    figures.sensitivity(tmp_path / "x.png", rows[:1], x="exploration", reference=rows[1:2])
 
 
 def test_dots_show_no_trend():
     # Runs are drawn in the order of their values: a slope of the dots would look like a result.
     for runs in (10, 20, 50):
-        places = sensitivity.sideways(runs)
+        places = figures.sideways(runs)
         assert np.all(np.abs(places) <= 1)
         assert abs(np.corrcoef(places, np.arange(runs))[0, 1]) < 0.3
-    assert list(sensitivity.sideways(1)) == [0.0]
+    assert list(figures.sideways(1)) == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_runs_that_cannot_be_drawn_get_one_sentence(tmp_path, x, change, sentenc
     rows = [row for row in sweep_rows() if row["environment"] == "catch" and row["exploration"] == 1.0]
     rows[0] = {**rows[0], **change}
     with pytest.raises(ValueError, match=sentence):
-        sensitivity.draw(tmp_path / "x.png", rows, x=x)
+        figures.sensitivity(tmp_path / "x.png", rows, x=x)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -178,17 +178,19 @@ def game_rows(seeds=5):
     ]
 
 
-@pytest.mark.parametrize("band", [curves.INTERQUARTILE, curves.BOOTSTRAP], ids=["interquartile", "bootstrap"])
+@pytest.mark.parametrize(
+    "band", [figures.BANDS["interquartile"], figures.BANDS["bootstrap"]], ids=["interquartile", "bootstrap"]
+)
 def test_nash_conv_of_settings_has_a_line_and_a_band_in_both_panels(drawn, band):
     rows = game_rows()
-    figure = drawn(curves.compare_nash_conv, rows, band=band, title="Leduc poker")
+    figure = drawn(figures.compare_nash_conv, rows, band=band, title="Leduc poker")
     assert legend(figure) == ["exploration 0", "exploration 0.1", "exploration 1"]
     told = figure.legends[0].get_title().get_text()
     assert (
         told
         == {
-            curves.INTERQUARTILE: "line: median of 5 runs; band: their middle half",
-            curves.BOOTSTRAP: "line: mean of 5 runs; band: 95% bootstrap interval",
+            figures.BANDS["interquartile"]: "line: median of 5 runs; band: their middle half",
+            figures.BANDS["bootstrap"]: "line: mean of 5 runs; band: 95% bootstrap interval",
         }[band]
     )
     for axes, column in zip(figure.axes, ("nash_conv", "nash_conv_average"), strict=True):
@@ -196,8 +198,8 @@ def test_nash_conv_of_settings_has_a_line_and_a_band_in_both_panels(drawn, band)
         assert len({line.get_marker() for line in axes.lines}) == 3
         for exploration, line, area in zip((0.0, 0.1, 1.0), axes.lines, axes.collections, strict=True):
             here = [row for row in rows if row["exploration"] == exploration]
-            if band is curves.BOOTSTRAP:
-                found = summary.summarise(here, by=["episodes"], value=column)
+            if band is figures.BANDS["bootstrap"]:
+                found = table.summarise(here, by=["episodes"], value=column)
                 low, middle, high = ([r[key] for r in found] for key in ("mean_low", "mean", "mean_high"))
             else:
                 values = [[r[column] for r in here if r["updates"] == 10 * m] for m in range(1, 8)]
@@ -211,26 +213,26 @@ def test_nash_conv_of_settings_has_a_line_and_a_band_in_both_panels(drawn, band)
 
 def test_a_run_each_has_no_band_and_expected_updates_count_iterations(drawn):
     rows = [{**row, "episodes": 0} for row in game_rows(seeds=1)]
-    figure = drawn(curves.compare_nash_conv, rows)
+    figure = drawn(figures.compare_nash_conv, rows)
     assert figure.legends[0].get_title().get_text() == "a run each"
     assert all(not axes.collections and axes.get_xlabel() == "iterations" for axes in figure.axes)
 
 
 def test_a_median_is_over_all_runs_or_not_drawn(drawn):
     rows = [row for row in game_rows() if row["seed"] != 3 or row["updates"] <= 40]
-    figure = drawn(curves.compare_nash_conv, rows)
+    figure = drawn(figures.compare_nash_conv, rows)
     assert list(figure.axes[0].lines[0].get_xdata()) == [1_000, 2_000, 3_000, 4_000]
 
 
 def test_settings_of_games_are_not_mixed(tmp_path):
     rows = [{**row, "step_size": size} for size in (0.1, 0.2) for row in game_rows()]
     with pytest.raises(ValueError, match="these rows differ in step_size"):
-        curves.compare_nash_conv(tmp_path / "x.png", rows)
+        figures.compare_nash_conv(tmp_path / "x.png", rows)
     live = [{**row, "nash_conv": ""} for row in game_rows()]
     with pytest.raises(ValueError, match=r"nash_conv must be a finite number .* in exploration 0"):
-        curves.compare_nash_conv(tmp_path / "x.png", live)
+        figures.compare_nash_conv(tmp_path / "x.png", live)
     with pytest.raises(ValueError, match="there are no rows"):
-        curves.compare_nash_conv(tmp_path / "x.png", [])
+        figures.compare_nash_conv(tmp_path / "x.png", [])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -238,7 +240,7 @@ def test_settings_of_games_are_not_mixed(tmp_path):
 def test_an_empty_cell_of_games_is_told(tmp_path, column):
     rows = [*game_rows(), {**game_rows()[0], "seed": 7, column: ""}]
     with pytest.raises(ValueError, match=f"^{column} must be a finite number .* exploration=1.0, seed=7"):
-        curves.compare_nash_conv(tmp_path / "x.png", rows)
+        figures.compare_nash_conv(tmp_path / "x.png", rows)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -246,11 +248,11 @@ def test_games_without_seeds_are_not_pooled(drawn, tmp_path):
     rows = [{name: row[name] for name in row if name != "seed"} for row in game_rows(seeds=1)]
     mixed = [{**row, "step_size": size} for size in (0.1, 0.2) for row in rows]
     with pytest.raises(ValueError, match=r"for no column 'seed' tells runs apart: .* differ in step_size"):
-        curves.compare_nash_conv(tmp_path / "x.png", mixed)
+        figures.compare_nash_conv(tmp_path / "x.png", mixed)
     assert list(tmp_path.iterdir()) == []
-    assert len(drawn(curves.compare_nash_conv, rows).axes[0].lines) == 3
+    assert len(drawn(figures.compare_nash_conv, rows).axes[0].lines) == 3
     close = [{**row, "exploration": row["exploration"] + 1e-9} for row in rows]
-    assert len(set(legend(drawn(curves.compare_nash_conv, rows + close)))) == 6
+    assert len(set(legend(drawn(figures.compare_nash_conv, rows + close)))) == 6
 
 
 def curve_rows(level, learner="spg"):
@@ -263,7 +265,7 @@ def curve_rows(level, learner="spg"):
 
 def test_learning_curves_are_a_line_for_each_seed_and_their_mean(drawn):
     rows = curve_rows(-10.0) + curve_rows(-5.0, "neurd")
-    figure = drawn(curves.compare_rewards, rows, series=["learner"], title="Catch")
+    figure = drawn(figures.compare_rewards, rows, series=["learner"], title="Catch")
     assert legend(figure) == ["SPG", "NeuRD"]
     (axes,) = figure.axes
     means = [line for line in axes.lines if line.get_label() in ("SPG", "NeuRD")]
@@ -274,7 +276,7 @@ def test_learning_curves_are_a_line_for_each_seed_and_their_mean(drawn):
 
 def test_learning_curves_of_rates_that_agree_to_six_digits_are_two_lines(drawn):
     rows = [{**row, "rate": rate} for rate in (0.1, 0.10000001, "") for row in curve_rows(-1.0)]
-    figure = drawn(curves.compare_rewards, rows, series=["rate"], title="")
+    figure = drawn(figures.compare_rewards, rows, series=["rate"], title="")
     assert legend(figure) == ["rate 0.1", "rate 0.10000001", "without rate"]
     assert len(figure.axes[0].lines) == 3 * (3 + 1)
 
@@ -296,11 +298,11 @@ def test_learning_curves_of_rates_that_agree_to_six_digits_are_two_lines(drawn):
 )
 def test_learning_curves_that_do_not_fit_together_are_refused(tmp_path, change, sentence):
     with pytest.raises(ValueError, match=sentence):
-        curves.compare_rewards(tmp_path / "x.png", change(curve_rows(-10.0)), series=["learner"], title="")
+        figures.compare_rewards(tmp_path / "x.png", change(curve_rows(-10.0)), series=["learner"], title="")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_differ_in_more_than_colour():
-    looks = [style.look(index) for index in range(35)]
+    looks = [figures.look(index) for index in range(35)]
     assert len({(look.linestyle, look.marker) for look in looks}) == len(looks)
-    assert style.name(["learner", "exploration"], ["spg", ""]) == "SPG"
+    assert figures.name(["learner", "exploration"], ["spg", ""]) == "SPG"

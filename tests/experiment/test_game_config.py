@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from pohp_neurd.experiment import game_config, game_trainer
+from pohp_neurd.experiment import game, game_config
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_a_pull_that_overshoots_is_refused():
     config = game_config.resolved(
         game_config.Config(policy="neural", optimizer="sgd", step_size=0.5, magnet_strength=1.0), "compiled"
     )
-    assert game_trainer.magnet(config, 3.9) is not None
+    assert game.magnet(config, 3.9) is not None
     with pytest.raises(ValueError, match="2, or the pull overshoots, but is 2"):
-        game_trainer.magnet(config, 4.0)
-    assert game_trainer.magnet(dataclasses.replace(config, optimizer="adam"), 4.0) is not None
+        game.magnet(config, 4.0)
+    assert game.magnet(dataclasses.replace(config, optimizer="adam"), 4.0) is not None
 
 
 @pytest.mark.parametrize("kind", game_config.DEFAULTS)
@@ -77,7 +77,7 @@ def test_a_resolved_config_leaves_nothing_open_and_keeps_what_was_said(kind):
 
 def test_a_run_that_cools_ends_at_a_step_of_zero():
     config = game_config.Config(episodes=1000, batch_size=10, step_size=8.0, step_size_decay=0.0, cooling=2.0)
-    schedule = game_trainer.step_size(game_config.resolved(config, "compiled"))
+    schedule = game.step_size(game_config.resolved(config, "compiled"))
     assert [float(schedule(t)) for t in (0, 50, 100)] == pytest.approx([8.0, 2.0, 0.0])
 
 
@@ -85,12 +85,12 @@ def test_schedules():
     config = game_config.resolved(
         game_config.Config(step_size=8.0, step_size_decay=0.5, decay_start=100, cooling=0.0), "compiled"
     )
-    assert float(game_trainer.step_size(config)(300)) == pytest.approx(4.0)
+    assert float(game.step_size(config)(300)) == pytest.approx(4.0)
     config = dataclasses.replace(config, exploration=0.4, exploration_decay=1.0)
-    assert float(game_trainer.rule(config).exploration(100)) == pytest.approx(0.2)
+    assert float(game.rule(config).exploration(100)) == pytest.approx(0.2)
     config = dataclasses.replace(config, magnet_strength=0.1, magnet_speed=2.0, magnet_speed_decay=1.0)
-    magnet = game_trainer.magnet(config)
+    magnet = game.magnet(config)
     assert float(magnet.speed(0)) == pytest.approx(2 / 100)
     assert float(magnet.speed(900)) == pytest.approx(2 / 1000)
     assert float(magnet.strength(900)) == pytest.approx(0.1)
-    assert game_trainer.magnet(dataclasses.replace(config, magnet_strength=0.0)) is None
+    assert game.magnet(dataclasses.replace(config, magnet_strength=0.0)) is None

@@ -13,9 +13,9 @@ import pytest
 from open_spiel.python.algorithms import evaluate_bots
 
 from pohp_neurd import checkpoint, checks, exact, openspiel
-from pohp_neurd.experiment import game_config, game_run, game_trainer, run
+from pohp_neurd.experiment import game, game_config, run
 from pohp_neurd.openspiel import saved
-from pohp_neurd.results import records
+from pohp_neurd.results import records, table
 
 SMALL = game_config.Config(
     game="kuhn_poker", episodes=64 * 40, batch_size=64, eval_every=64 * 8, checkpoint_every=2
@@ -24,8 +24,8 @@ NEURAL = dataclasses.replace(SMALL, policy="neural", hidden_layers=(8,))
 
 
 def leaves_of(folder, config):
-    _, trainer = game_trainer.build(config)
-    restored = checkpoint.restore(folder / "checkpoints", trainer.init())
+    _, task = game.build(config)
+    restored = checkpoint.restore(folder / "checkpoints", task.kept(task.begin()))
     return restored.step, jax.tree.leaves(restored.tree)
 
 
@@ -47,7 +47,7 @@ def assert_same_run(one, other, config):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
-    return folder / "run", game_run.run(SMALL, folder / "run")
+    return folder / "run", game.run(SMALL, folder / "run")
 
 
 def test_a_run_leaves_its_folder(whole):
@@ -73,31 +73,36 @@ def test_a_run_leaves_its_folder(whole):
         assert found == pytest.approx(figures[name], abs=1e-6)
 
 
-class Stop:
-    """A training loop's trainer that asks for a signal after some updates."""
+def updates_of(state):
+    live = hasattr(state.loop, "decisions")
+    return int((state.loop.learner if live else state.loop).updates)
 
-    def __init__(self, trainer, at, number):
-        self.trainer, self.at, self.number = trainer, at, number
+
+class Stop:
+    """A task that asks for a signal after some updates."""
+
+    def __init__(self, task, at, number):
+        self.task, self.at, self.number = task, at, number
 
     def advance(self, state, updates):
-        state = self.trainer.advance(state, updates)
-        if self.at is not None and self.trainer.counts(state)["updates"] >= self.at:
+        state = self.task.advance(state, updates)
+        if self.at is not None and updates_of(state) >= self.at:
             self.at = None
             os.kill(os.getpid(), self.number)
         return state
 
 
 def run_until(monkeypatch, config, folder, at, number, **options):
-    build = game_trainer.build
+    build = game.build
 
     def stopping(config):
-        config, trainer = build(config)
-        return config, trainer._replace(advance=Stop(trainer, at, number).advance)
+        config, task = build(config)
+        return config, task._replace(advance=Stop(task, at, number).advance)
 
     with monkeypatch.context() as patch:
-        patch.setattr(game_trainer, "build", stopping)
+        patch.setattr(game, "build", stopping)
         with pytest.raises(run.Interrupted) as stop:
-            game_run.run(config, folder, **options)
+            game.run(config, folder, **options)
     return stop.value
 
 
@@ -108,17 +113,17 @@ def test_signals_save_and_a_resumed_run_is_the_same_run(config, whole, tmp_path,
         expected = whole[0]
     else:
         expected = tmp_path / "whole"
-        game_run.run(config, expected)
+        game.run(config, expected)
     folder = tmp_path / "run"
     stop = run_until(monkeypatch, config, folder, 3, signal.SIGTERM)
     assert stop.exit_code == 143
     assert str(stop).startswith("Stopped by SIGTERM after ")
     assert "--resume" in str(stop)
     assert run_until(monkeypatch, config, folder, 21, signal.SIGINT, resume=True).exit_code == 130
-    game_run.run(config, folder, resume=True)
+    game.run(config, folder, resume=True)
     assert_same_run(folder, expected, config)
     # A finished run that is resumed has nothing left to do.
-    game_run.run(config, folder, resume=True)
+    game.run(config, folder, resume=True)
     assert_same_run(folder, expected, config)
 
 
@@ -127,30 +132,30 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(whole, tmp_path, 
     run_until(monkeypatch, SMALL, folder, 35, signal.SIGTERM)
     newest = max((folder / "checkpoints").glob("*.npz"))
     newest.write_bytes(newest.read_bytes()[:-20])
-    game_run.run(SMALL, folder, resume=True)
+    game.run(SMALL, folder, resume=True)
     assert f"{newest.name} does not match its checksum" in capsys.readouterr().err
     assert_same_run(folder, whole[0], SMALL)
 
 
 def test_divergence_stops_with_the_update_and_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
-    build = game_trainer.build
+    build = game.build
 
     def exploding(config):
-        config, trainer = build(config)
+        config, task = build(config)
 
         def advance(state, updates):
-            state = trainer.advance(state, updates)
-            if trainer.counts(state)["updates"] < 20:
+            state = task.advance(state, updates)
+            if updates_of(state) < 20:
                 return state
             return state._replace(loop=state.loop._replace(diverged=np.int32(19)))
 
-        return config, trainer._replace(advance=advance)
+        return config, task._replace(advance=advance)
 
-    monkeypatch.setattr(game_trainer, "build", exploding)
+    monkeypatch.setattr(game, "build", exploding)
     with pytest.raises(
         checks.Diverged, match="not finite after update 20; the checkpoint of update 16 is good"
     ):
-        game_run.run(SMALL, tmp_path / "run")
+        game.run(SMALL, tmp_path / "run")
     assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [16]
 
 
@@ -159,27 +164,27 @@ def test_a_step_size_without_bounds_diverges_for_real(tmp_path):
     """A learning rate of 1e38 overflows float32 at once."""
     config = dataclasses.replace(NEURAL, step_size=1e38, optimizer="sgd", magnet_strength=0.0)
     with pytest.raises(checks.Diverged, match=r"not finite after update [1-4];"):
-        game_run.run(config, tmp_path / "run")
+        game.run(config, tmp_path / "run")
 
 
 def test_runs_are_not_overwritten_or_resumed_with_other_settings(whole):
     folder, _ = whole
     with pytest.raises(ValueError, match="already holds a run"):
-        game_run.run(SMALL, folder)
+        game.run(SMALL, folder)
     with pytest.raises(ValueError, match=r"step_size was .* and is now 3\.0"):
-        game_run.run(dataclasses.replace(SMALL, step_size=3.0), folder, resume=True)
+        game.run(dataclasses.replace(SMALL, step_size=3.0), folder, resume=True)
 
 
 def test_signals_are_left_alone_outside_the_main_thread(tmp_path):
     found = []
-    work = threading.Thread(target=lambda: found.append(game_run.run(SMALL, tmp_path / "run")))
+    work = threading.Thread(target=lambda: found.append(game.run(SMALL, tmp_path / "run")))
     work.start()
     work.join()
     assert found[0]["episodes"] == 64 * 40
 
 
 def test_event_files(tmp_path):
-    game_run.run(SMALL, tmp_path / "run", tensorboard=True)
+    game.run(SMALL, tmp_path / "run", tensorboard=True)
     (file,) = (tmp_path / "run" / "events").iterdir()
     assert b"nash_conv_average" in file.read_bytes()
 
@@ -187,12 +192,11 @@ def test_event_files(tmp_path):
 @pytest.mark.thorough
 def test_separate_networks_and_alternating_updates_run(tmp_path):
     config = dataclasses.replace(NEURAL, shared=False, alternating=True, learner="spg", episodes=64 * 8)
-    game_run.run(config, tmp_path / "run")
+    game.run(config, tmp_path / "run")
     policies = saved.load(tmp_path / "run")
     assert policies.about.num_networks == 2
     tree = openspiel.compile_game("kuhn_poker")
-    columns = (*game_run.COLUMNS, *game_trainer.INFO)
-    rows = game_run.read_rows(tmp_path / "run" / "metrics.csv", columns)
+    rows = table.read(tmp_path / "run" / "metrics.csv")
     found = exact.nash_conv(tree, saved.table(policies, tree, "current"))
     assert found == pytest.approx(rows[-1]["nash_conv"], abs=1e-5)
     for row in rows:
@@ -203,7 +207,7 @@ def test_separate_networks_and_alternating_updates_run(tmp_path):
 
 def test_expected_updates_are_counted_in_iterations(tmp_path):
     config = game_config.Config(game="kuhn_poker", update="expected", iterations=200, eval_every=100)
-    figures = game_run.run(config, tmp_path / "run")
+    figures = game.run(config, tmp_path / "run")
     assert (figures["updates"], figures["episodes"], figures["steps"]) == (200, 0, 0)
     assert figures["nash_conv_average"] < 0.3  # 0.917 of uniform play
 
@@ -214,12 +218,17 @@ def test_a_live_run_resumes_to_the_bit(tmp_path, monkeypatch):
         game="kuhn_poker", policy="neural", play="live", hidden_layers=(8,), episodes=6 * 32, batch_size=32,
         eval_every=64, checkpoint_every=1,
     )  # fmt: skip
-    game_run.run(config, tmp_path / "whole")
+    game.run(config, tmp_path / "whole")
     run_until(monkeypatch, config, tmp_path / "run", 3, signal.SIGTERM)
-    figures = game_run.run(config, tmp_path / "run", resume=True)
+    figures = game.run(config, tmp_path / "run", resume=True)
     assert_same_run(tmp_path / "run", tmp_path / "whole", config)
     assert figures["nash_conv"] is None
     assert np.isfinite(figures["return_against_uniform"])
+    for row in table.read(tmp_path / "run" / "metrics.csv"):
+        assert 0 < row["entropy"] < 0.7
+        assert 1 <= row["mean_weight"] <= row["max_weight"] <= 10  # η = 0.1
+        assert 0 <= row["capped"] <= 1
+        assert row["advantage_scale"] > 0
     assert (tmp_path / "run" / "curve.png").is_file()
 
 
@@ -238,7 +247,7 @@ def test_a_closed_terminal_saves_as_sigterm_does(whole, tmp_path, monkeypatch):
     stop = run_until(monkeypatch, SMALL, tmp_path / "run", 3, signal.SIGHUP)
     assert stop.exit_code == 129
     assert str(stop).startswith("Stopped by SIGHUP after ")
-    game_run.run(SMALL, tmp_path / "run", resume=True)
+    game.run(SMALL, tmp_path / "run", resume=True)
     assert_same_run(tmp_path / "run", whole[0], SMALL)
 
 
@@ -251,9 +260,9 @@ def test_networks_that_move_in_turn_cool_by_the_clock_of_the_run(optimizer):
         **{"shared": False, "alternating": True, "optimizer": optimizer, "magnet_strength": 0.0},
         **{"episodes": 64 * 8, "cooling": 0.0, "step_size_decay": 0.0, "step_size": 0.01},
     )
-    hot, warm = game_trainer.build(hot)
-    _, cool = game_trainer.build(dataclasses.replace(hot, cooling=1.0))
-    state = warm.init()
+    hot, warm = game.build(hot)
+    _, cool = game.build(dataclasses.replace(hot, cooling=1.0))
+    state = warm.begin()
     for update in range(5):
         following, cooled = warm.advance(state, 1), cool.advance(state, 1)
         start, far, near = (
@@ -277,7 +286,7 @@ def one_of(state, following, seat):
 def test_alternating_reaches_live_play():
     """The second update is the second seat's, which decides once in every episode of Kuhn poker."""
     config = dataclasses.replace(NEURAL, play="live", alternating=True, batch_size=16, episodes=32)
-    _, trainer = game_trainer.build(config)
-    first = trainer.advance(trainer.init(), 1)
-    both = trainer.advance(first, 1)
-    assert trainer.counts(both)["steps"] - trainer.counts(first)["steps"] == 16
+    _, task = game.build(config)
+    first = task.advance(task.begin(), 1)
+    both = task.advance(first, 1)
+    assert both.loop.decisions - first.loop.decisions == 16

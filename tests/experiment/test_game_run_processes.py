@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pohp_neurd import checkpoint
-from pohp_neurd.experiment import game_config, game_run
+from pohp_neurd.experiment import game, game_config
 from pohp_neurd.results import records
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py"
@@ -88,10 +88,10 @@ def test_a_run_at_work_is_left_alone_until_it_is_dead(tmp_path):
             with pytest.raises(
                 ValueError, match=rf"another run is at work in {folder} \(process {work.pid}\)"
             ):
-                game_run.run(config, folder, **how)
+                game.run(config, folder, **how)
     finally:
         work.kill()
         work.wait()
     assert (folder / "lock").exists()
-    game_run.run(SMALL, folder, overwrite=True)  # what a killed process leaves behind locks nothing
+    game.run(SMALL, folder, overwrite=True)  # what a killed process leaves behind locks nothing
     assert not (folder / "lock").exists()

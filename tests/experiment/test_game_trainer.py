@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pohp_neurd.experiment import game_config, game_run, game_trainer
+from pohp_neurd.experiment import game, game_config
 from pohp_neurd.openspiel import saved
 
 SMALL = {"hidden_layers": (8,), "episodes": 64, "batch_size": 32, "eval_every": 32}
@@ -11,17 +11,17 @@ SMALL = {"hidden_layers": (8,), "episodes": 64, "batch_size": 32, "eval_every": 
 
 @pytest.mark.parametrize("name", ["chess", "crazyhouse", "bridge"])
 def test_a_game_too_large_to_unroll_is_played_live_and_a_line_says_so(name, capsys):
-    config, _ = game_trainer.build(game_config.Config(game=name, policy="neural", **SMALL))
+    config, _ = game.build(game_config.Config(game=name, policy="neural", **SMALL))
     assert config.play == "live"
     (sentence,) = capsys.readouterr().err.splitlines()
     assert sentence.startswith(f"{name} has far more than 2,000,000 histories")
     assert sentence.endswith("This run plays it live.")
     with pytest.raises(ValueError, match="Live play takes policy=neural and update=sampled"):
-        game_trainer.build(game_config.Config(game=name))
+        game.build(game_config.Config(game=name))
 
 
 def test_small_games_are_compiled_without_a_word(capsys):
-    config, _ = game_trainer.build(game_config.Config(game="kuhn_poker", policy="neural", **SMALL))
+    config, _ = game.build(game_config.Config(game="kuhn_poker", policy="neural", **SMALL))
     assert config.play == "compiled"
     assert capsys.readouterr().err == ""
 
@@ -29,7 +29,7 @@ def test_small_games_are_compiled_without_a_word(capsys):
 @pytest.mark.thorough
 def test_what_only_a_walk_can_tell_is_walked_after_a_line(capsys):
     config = game_config.Config(game="cliff_walking", policy="neural", max_histories=20_000, **SMALL)
-    assert game_trainer.build(config)[0].play == "live"
+    assert game.build(config)[0].play == "live"
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith(
         "cliff_walking may have more than 20,000 histories: they are walked, up to that many"
@@ -48,7 +48,7 @@ def test_what_only_a_walk_can_tell_is_walked_after_a_line(capsys):
 )
 def test_alone_a_live_run_reports_its_own_returns(name, tmp_path):
     config = game_config.Config(game=name, policy="neural", play="live", **SMALL)
-    figures = game_run.run(config, tmp_path / "run")
+    figures = game.run(config, tmp_path / "run")
     assert np.isfinite(figures["mean_return"])
     assert figures["half_width"] >= 0
     assert "return_against_uniform" not in figures
@@ -69,7 +69,7 @@ NO_RECALL = "ignore:.*no information-state strings"
 )
 def test_without_perfect_recall_there_is_no_average_of_tables(name, policy, tmp_path, capfd):
     config = game_config.Config(game=name, policy=policy, **SMALL)
-    figures = game_run.run(config, tmp_path / "run")
+    figures = game.run(config, tmp_path / "run")
     told = [line for line in capfd.readouterr().err.splitlines() if "no perfect recall" in line]
     kept = saved.load(tmp_path / "run")
     assert figures["nash_conv"] >= 0
@@ -83,7 +83,7 @@ def test_without_perfect_recall_there_is_no_average_of_tables(name, policy, tmp_
         assert told[0].endswith("this run has none, and saves its current policy in the average's place.")
         np.testing.assert_array_equal(kept.average, kept.current)
     with pytest.raises(ValueError, match="has no perfect recall, which update=expected needs"):
-        game_trainer.build(game_config.Config(game=name, policy=policy, update="expected"))
+        game.build(game_config.Config(game=name, policy=policy, update="expected"))
 
 
 @pytest.mark.slow
@@ -91,5 +91,5 @@ def test_without_perfect_recall_there_is_no_average_of_tables(name, policy, tmp_
 def test_deep_sea_is_learnt_without_an_average(tmp_path):
     """The gap to the best plan, of 3 · 0.01 to swim and 0.99 at the end: near none of it is left."""
     config = game_config.Config(game="deep_sea(size=3)", episodes=2**18)
-    figures = game_run.run(config, tmp_path / "run")
+    figures = game.run(config, tmp_path / "run")
     assert figures["nash_conv"] < 0.05

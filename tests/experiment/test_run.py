@@ -27,7 +27,7 @@ def counting(total=10, every=3, checkpoint_every=2, lost_at=None, at=None, numbe
     def diverged(state):
         if lost_at is None or state[0] < lost_at:
             return None
-        return run.Loss("the sum", f"update {lost_at}", "step")
+        return ("the sum", f"update {lost_at}", "step")
 
     return run.Task(
         {"total": total},
@@ -46,7 +46,7 @@ def written(folder):
 
 
 def test_rows_and_checkpoints_are_where_the_pace_says(tmp_path):
-    figures = run.finish(counting(), tmp_path / "run")
+    figures = run.finish(lambda: counting(), tmp_path / "run")
     assert figures == {"total": 45, "rows": 4}
     assert written(tmp_path / "run") == [(3, 3), (6, 15), (9, 36), (10, 45)]
     assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [6, 10]
@@ -56,30 +56,30 @@ def test_rows_and_checkpoints_are_where_the_pace_says(tmp_path):
 @pytest.mark.parametrize("at", range(1, 11))
 def test_whenever_a_signal_comes_the_run_goes_on_as_if_it_had_not(at, number, tmp_path):
     """Also in an update after which there is an evaluation: its row is written before the checkpoint."""
-    run.finish(counting(), tmp_path / "whole")
+    run.finish(lambda: counting(), tmp_path / "whole")
     if at < 10:
         with pytest.raises(run.Interrupted, match=r"updates; go on with --resume in") as stop:
-            run.finish(counting(at=at, number=number), tmp_path / "run")
+            run.finish(lambda: counting(at=at, number=number), tmp_path / "run")
         assert stop.value.exit_code == 128 + number
         assert checkpoint.steps(tmp_path / "run" / "checkpoints")[-1] >= at
-        run.finish(counting(), tmp_path / "run", resume=True)
+        run.finish(lambda: counting(), tmp_path / "run", resume=True)
     else:  # it came too late to matter
-        run.finish(counting(at=at, number=number), tmp_path / "run")
+        run.finish(lambda: counting(at=at, number=number), tmp_path / "run")
     assert written(tmp_path / "run") == written(tmp_path / "whole")
 
 
 def test_a_run_may_be_ended_early_and_goes_on(tmp_path):
-    assert run.finish(counting(), tmp_path / "run", stop_after=4)["rows"] == 1
+    assert run.finish(lambda: counting(), tmp_path / "run", stop_after=4)["rows"] == 1
     assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [4]
-    assert run.finish(counting(), tmp_path / "run", resume=True) == {"total": 45, "rows": 4}
+    assert run.finish(lambda: counting(), tmp_path / "run", resume=True) == {"total": 45, "rows": 4}
 
 
 def test_rows_beyond_the_checkpoint_do_not_appear_twice(tmp_path):
     with pytest.raises(run.Interrupted):
-        run.finish(counting(at=7), tmp_path / "run")
+        run.finish(lambda: counting(at=7), tmp_path / "run")
     newest = max((tmp_path / "run" / "checkpoints").glob("*.npz"))
     newest.write_bytes(newest.read_bytes()[:-20])
-    run.finish(counting(), tmp_path / "run", resume=True)
+    run.finish(lambda: counting(), tmp_path / "run", resume=True)
     assert written(tmp_path / "run") == [(3, 3), (6, 15), (9, 36), (10, 45)]
 
 
@@ -87,13 +87,13 @@ def test_divergence_names_the_last_good_checkpoint(tmp_path):
     with pytest.raises(
         checks.Diverged, match="the sum was not finite after update 8; the checkpoint of update 6 is good"
     ):
-        run.finish(counting(lost_at=8), tmp_path / "late")
+        run.finish(lambda: counting(lost_at=8), tmp_path / "late")
     with pytest.raises(checks.Diverged, match="after update 2; there is no checkpoint yet"):
-        run.finish(counting(lost_at=2), tmp_path / "early")
+        run.finish(lambda: counting(lost_at=2), tmp_path / "early")
 
 
 def test_rows_that_are_missing_are_told_of(tmp_path):
-    run.finish(counting(), tmp_path / "run")
+    run.finish(lambda: counting(), tmp_path / "run")
     records.write_csv(tmp_path / "run" / "metrics.csv", [], COLUMNS)
     with pytest.raises(ValueError, match=r"must have a row of each of 4 evaluations, but has not"):
-        run.finish(counting(), tmp_path / "run", resume=True)
+        run.finish(lambda: counting(), tmp_path / "run", resume=True)

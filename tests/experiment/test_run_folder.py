@@ -6,14 +6,14 @@ import os
 import pytest
 
 from pohp_neurd import files
-from pohp_neurd.results import run_folder
+from pohp_neurd.results import records
 
 CONFIG = {"rate": 0.1, "sizes": (1, 2), "name": None}
 
 
 def begun(*arguments, **given):
     """The folder of a run that was begun, and is not at work any more."""
-    with run_folder.opened(*arguments, **given) as folder:
+    with records.opened(*arguments, **given) as folder:
         return folder
 
 
@@ -62,7 +62,7 @@ def test_a_file_is_not_a_folder(tmp_path):
 
 def test_a_run_goes_on_under_its_own_configuration(tmp_path):
     before = begun(tmp_path, CONFIG)
-    assert begun(tmp_path, CONFIG, resume=True) == before
+    assert begun(tmp_path, CONFIG, resume=True).path == before.path
     with pytest.raises(
         ValueError, match=r"cannot resume .*: rate was 0\.1 and is now 0\.2; more was absent and is now 1\."
     ):
@@ -77,13 +77,13 @@ def test_there_must_be_a_run_to_resume(tmp_path):
 
 
 def test_a_folder_is_one_runs_at_a_time_and_the_lock_goes_with_it(tmp_path):
-    with run_folder.opened(tmp_path, CONFIG):
+    with records.opened(tmp_path, CONFIG):
         assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
         for how in ({"resume": True}, {"overwrite": True}):
             with pytest.raises(ValueError, match=rf"another run is at work in .* \(process {os.getpid()}\)"):
                 begun(tmp_path, CONFIG, **how)
     assert {path.name for path in tmp_path.iterdir()} == {"config.json"}
-    with pytest.raises(ZeroDivisionError), run_folder.opened(tmp_path, CONFIG, resume=True):
+    with pytest.raises(ZeroDivisionError), records.opened(tmp_path, CONFIG, resume=True):
         raise ZeroDivisionError
     begun(tmp_path, CONFIG, overwrite=True)
 

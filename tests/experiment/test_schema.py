@@ -9,7 +9,7 @@ from absl.testing import flagsaver
 
 from pohp_neurd import checks
 from pohp_neurd.experiment import command_line, configs, game_config, grid, schema
-from pohp_neurd.results import run_folder
+from pohp_neurd.results import records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +83,7 @@ def test_a_declared_field_can_be_swept_and_has_an_id(swept):
 
 def test_a_declared_field_is_in_config_json(tmp_path):
     config = Config(sizes=(5, 6))
-    with run_folder.opened(tmp_path / "run", dataclasses.asdict(config)) as folder:
+    with records.opened(tmp_path / "run", dataclasses.asdict(config)) as folder:
         content = json.loads(folder.config.read_text())
     kinds = {flag.field: flag.kind for flag in schema.flags(Config)}
     assert (

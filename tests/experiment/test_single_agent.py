@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from pohp_neurd import checkpoint, checks
-from pohp_neurd.experiment import run, single_agent
-from pohp_neurd.online import lanes, lifetimes
+from pohp_neurd.experiment import executor, run, single_agent
+from pohp_neurd.online import lifetimes
+from pohp_neurd.results import table
 
 CONFIG = single_agent.Config(
     explorations=(0.0, 1.0),
@@ -49,7 +50,7 @@ def test_a_run_leaves_its_files(finished):
         "checkpoints",
         "curve.png",
     }
-    rows = single_agent.read_rows(folder / "metrics.csv")
+    rows = table.read(folder / "metrics.csv")
     assert len(rows) == 6 * 4
     assert list(rows[0]) == list(single_agent.COLUMNS)
     for setting in CONFIG.settings():
@@ -72,7 +73,7 @@ def test_a_resumed_run_is_the_same_to_the_bit(finished, tmp_path):
     newest_file = folder / "checkpoints" / "step_000000120.npz"
     newest_file.write_bytes(newest_file.read_bytes()[:100])
     single_agent.run(CONFIG, folder, resume=True)
-    whole, cut = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], folder))
+    whole, cut = (table.read(path / "metrics.csv") for path in (finished[0], folder))
     assert timeless(whole) == timeless(cut)
     (step, left), (other, right) = newest(finished[0], CONFIG), newest(folder, CONFIG)
     assert step == other == 240
@@ -90,10 +91,10 @@ def test_a_finished_run_can_be_resumed_to_no_effect(finished):
 def test_seeds_and_settings_do_not_depend_on_what_runs_beside_them(finished, tmp_path):
     config = dataclasses.replace(CONFIG, explorations=(1.0,), seeds=1, first_seed=1)
     single_agent.run(config, tmp_path / "alone")
-    alone = single_agent.read_rows(tmp_path / "alone" / "metrics.csv")
+    alone = table.read(tmp_path / "alone" / "metrics.csv")
     beside = [
         row
-        for row in single_agent.read_rows(finished[0] / "metrics.csv")
+        for row in table.read(finished[0] / "metrics.csv")
         if (row["exploration"], row["seed"]) == (1.0, 1)
     ]
     assert timeless(alone) == timeless(beside)
@@ -103,7 +104,7 @@ def test_seeds_and_settings_do_not_depend_on_what_runs_beside_them(finished, tmp
 def test_cores_change_nothing(finished, tmp_path):
     """Two processes of two runs each, where one process had all four."""
     single_agent.run(CONFIG, tmp_path / "two", num_cores=2)
-    one, two = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], tmp_path / "two"))
+    one, two = (table.read(path / "metrics.csv") for path in (finished[0], tmp_path / "two"))
     assert timeless(one) == timeless(two)
     for left, right in zip(newest(finished[0], CONFIG)[1], newest(tmp_path / "two", CONFIG)[1], strict=True):
         np.testing.assert_array_equal(left, right)
@@ -111,9 +112,9 @@ def test_cores_change_nothing(finished, tmp_path):
 
 def test_dealing_and_gathering_are_inverse():
     tree = {"a": np.arange(10).reshape(5, 2), "b": np.arange(5)}
-    dealt = lanes.deal(tree, 2)
+    dealt = single_agent.deal(tree, 2)
     assert [len(lane["b"]) for lane in dealt] == [3, 2]
-    np.testing.assert_array_equal(lanes.gather(dealt)["a"], tree["a"])
+    np.testing.assert_array_equal(single_agent.gather(dealt)["a"], tree["a"])
 
 
 def test_another_configuration_is_not_resumed(finished):
@@ -165,9 +166,9 @@ def test_seeds_rates_and_explorations_compile_nothing_new(finished, tmp_path, co
 
 
 def test_cores_are_checked():
-    assert lanes.cores(None) >= 1
+    assert executor.available(None) >= 1
     with pytest.raises(ValueError, match="cores must be between 1 and"):
-        lanes.cores(0)
+        executor.available(0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -189,7 +190,7 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_bit(number, finished, tmp_pat
     assert stop.value.exit_code == 128 + number
     assert checkpoint.steps(folder / "checkpoints") == [80, 120]
     single_agent.run(CONFIG, folder, resume=True)
-    whole, cut = (single_agent.read_rows(path / "metrics.csv") for path in (finished[0], folder))
+    whole, cut = (table.read(path / "metrics.csv") for path in (finished[0], folder))
     assert timeless(whole) == timeless(cut)
 
 
@@ -220,6 +221,6 @@ def test_a_frozen_optimizer_is_a_divergence():
     found = f"seed {seed} at learning rate {rate:g} and exploration {exploration:g}"
     state = single_agent.State([], 3, totals)
     loss = single_agent.diverged(CONFIG, state)
-    assert loss == run.Loss(f"a value of {found}", "120 steps", "learning_rate")
+    assert loss == (f"a value of {found}", "120 steps", "learning_rate")
     fine = state._replace(totals=totals._replace(diverged=diverged & False))
     assert single_agent.diverged(CONFIG, fine) is None

@@ -171,7 +171,7 @@ def test_files_that_no_sweep_wrote(swept, tmp_path):
 
 
 def test_an_unforeseen_error_is_a_failure_with_its_place(swept, tmp_path, monkeypatch):
-    def broken(config, path, given):
+    def broken(config, path, resume, given):
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setitem(grid.JOBS, "train_single_agent", grid.JOBS["train_single_agent"]._replace(run=broken))
@@ -254,7 +254,7 @@ def test_executors_that_cannot_be(given, sentence):
 def test_without_ray_it_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(ValueError, match=r"pip install 'pohp_neurd\[ray\]'"):
-        executor.check_ray()
+        executor.build("ray")
 
 
 def test_the_lock_file_names_its_process(swept, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from absl.testing import flagsaver
 
 from pohp_neurd import exact, openspiel
-from pohp_neurd.experiment import game_config, game_run
+from pohp_neurd.experiment import game, game_config
 from pohp_neurd.openspiel import saved
 
 pytestmark = pytest.mark.thorough
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.thorough
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     small = {"game": "kuhn_poker", "episodes": 4096, "batch_size": 256}
-    found = game_run.run(game_config.Config(**small), folder / "table")
+    found = game.run(game_config.Config(**small), folder / "table")
     network = {**small, "policy": "neural", "hidden_layers": (8,)}
-    game_run.run(game_config.Config(**network), folder / "network")
+    game.run(game_config.Config(**network), folder / "network")
     return folder, found
 
 

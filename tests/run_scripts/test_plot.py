@@ -9,7 +9,7 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-from pohp_neurd.experiment import game_run, game_trainer, request, schema, single_agent
+from pohp_neurd.experiment import game, request, schema, single_agent
 from pohp_neurd.results import records, table
 
 STUDIES = pathlib.Path(__file__).resolve().parents[2] / "studies"
@@ -98,10 +98,10 @@ def test_what_is_no_setting_in_a_table_of_curves():
     """`request` names the columns by itself, so that a picture is drawn without loading JAX."""
     written = {
         *single_agent.COLUMNS,
-        *game_run.COLUMNS,
-        *game_trainer.AGAINST_UNIFORM,
-        *game_trainer.ALONE,
-        *game_trainer.INFO,
+        *game.COLUMNS,
+        *game.AGAINST_UNIFORM,
+        *game.ALONE,
+        *game.INFO,
     }
     assert written - {"learning_rate", "exploration", "seed"} == request.FIGURES
 

@@ -47,7 +47,7 @@ def test_it_ends_with_one_line_of_json(call, tmp_path, capsys):
 
 
 def test_a_failure_is_told_of_and_is_the_exit_code(call, capsys, monkeypatch):
-    def broken(config, path, given):
+    def broken(config, path, resume, given):
         raise OSError(5, "Input/output error", str(path))
 
     monkeypatch.setitem(grid.JOBS, "bandit", grid.JOBS["bandit"]._replace(run=broken))

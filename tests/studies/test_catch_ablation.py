@@ -53,7 +53,7 @@ def test_a_study_goes_on_where_it_was(tmp_path):
     assert [(row["seed"], row["steps"]) for row in rows[2:]] == [(0, 2_000), (1, 2_000)]
     assert table.figures(tmp_path / "ablation.csv", ablate.COLUMNS, text=["setting"]) == rows
     single_agent.run(dataclasses.replace(config, num_steps=2_000), tmp_path / "alone")
-    alone = single_agent.read_rows(tmp_path / "alone" / "metrics.csv")
+    alone = table.read(tmp_path / "alone" / "metrics.csv")
     assert [row["total_reward"] for row in rows[2:]] == [row["total_reward"] for row in alone[-2:]]
     assert [row["late_misses"] for row in rows[2:]] == [
         round(-row["reward"] * 9 / 1_000, 5) for row in alone[-2:]

@@ -1,9 +1,9 @@
-"""Self-play in a game behind one small interface, whether the game is compiled or played live."""
+"""A run of self-play in a game, compiled or played live, as the task of a run with policies and picture."""
 
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -23,49 +23,61 @@ from pohp_neurd import (
     shaping,
     tally_learners,
 )
-from pohp_neurd.experiment import game_config
+from pohp_neurd.experiment import game_config, schema
+from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import saved
 from pohp_neurd.openspiel.live import match, play, train
+from pohp_neurd.results import figures, records
 
-
-class Trainer(NamedTuple):
-    """What a run needs of a training loop. The state is one pytree of arrays."""
-
-    init: Callable[[], Any]
-    advance: Callable[[Any, int], Any]
-    """(state, number of updates) -> state; where calls are cut makes no difference."""
-    counts: Callable[[Any], dict[str, int]]
-    """Updates, episodes and steps (decisions) so far."""
-    evaluate: Callable[[Any], dict[str, float]]
-    export: Callable[[Any], saved.Saved]
-    """The policies, apart from the training."""
-    diverged: Callable[[Any], int | None]
-    """The first update after which the learner's state was not finite; None if there is none."""
-    columns: tuple[str, ...] = ()
-    """What `evaluate` finds beside NashConv."""
-
-
-INFO = tuple(name for name in learners.Info._fields if name != "exploration")
-"""What there is to plot of the last update."""
+COLUMNS = (*run_loop.COUNTS, "nash_conv", "nash_conv_average")
 AGAINST_UNIFORM = ("return_against_uniform", "half_width")
 ALONE = ("mean_return", "half_width")
+INFO = tuple(name for name in learners.Info._fields if name != "exploration")
+"""What there is to plot of the last update."""
+
+_MATCH_EPISODES = 512
+_SHORT = {
+    "nash_conv": "NashConv",
+    "nash_conv_average": "average",
+    "return_against_uniform": "against uniform",
+    "mean_return": "return",
+}
 
 
-class Counted(NamedTuple):
-    """A loop's state with the decisions so far, which outgrow 32 bits."""
+def run(
+    config: game_config.Config, path: records.Path, *, given: Collection[str] = (), **how: Any
+) -> dict[str, Any]:
+    """Runs or resumes self-play in the folder `path`, `how` as `run.finish` says; the final figures.
 
-    loop: self_play.State
-    steps: np.int64
+    What the config leaves open is chosen for the kind of run. Fields that are `given`, as somebody has set
+    them, are refused where the run does not read them.
+    """
+
+    def task() -> run_loop.Task:
+        _check_memory(config)
+        chosen, made = build(config)
+        schema.refuse_unread(chosen, given)
+        return made
+
+    return run_loop.finish(task, path, **how)
 
 
-def build(config: game_config.Config) -> tuple[game_config.Config, Trainer]:
-    """The trainer of a config, and the config with nothing left open."""
-    game = openspiel.load_game(
-        config.game
-    )  # a name that is none is told of as such, and not as a game too large
-    may_be_live = (config.policy, config.update) == ("neural", "sampled")
+def _check_memory(config: game_config.Config) -> None:
+    """Measured: 42 to 44 bytes for a step of an episode in a batch, and ten copies of a network's weights."""
+    steps = (config.batch_size or 1) * openspiel.load_game(config.game).max_game_length()
+    records.check_memory(40.0 * steps, of=f"batch_size={config.batch_size} in {config.game}")
+    if config.policy == "neural":
+        layers = ",".join(map(str, config.hidden_layers))
+        needed = records.memory_of_layers(config.hidden_layers, copies=8)
+        records.check_memory(needed, of=f"hidden_layers={layers}")
+
+
+def build(config: game_config.Config) -> tuple[game_config.Config, run_loop.Task]:
+    """The task of a config, and the config with nothing left open."""
+    # A name that is none is told of as such, and not as a game too large.
+    game = openspiel.load_game(config.game)
     if config.play != "live":
         if compiling.may_be_larger(game, config.max_histories):
             print(
@@ -76,25 +88,20 @@ def build(config: game_config.Config) -> tuple[game_config.Config, Trainer]:
         try:
             tree = _tree(config.game, config.max_histories)
         except ValueError as error:
-            if config.play == "compiled" or not may_be_live:
+            if config.play == "compiled" or (config.policy, config.update) != ("neural", "sampled"):
                 raise ValueError(f"{error} Live play takes policy=neural and update=sampled.") from None
             print(f"{error} This run plays it live.", file=sys.stderr)
         else:
             _check_recall(config, tree)
             config = game_config.resolved(config, "compiled", tree.legal.size)
-            return config, compiled_trainer(config)
+            return config, _compiled(config, tree)
     config = game_config.resolved(config, "live")
-    return config, live_trainer(config)
-
-
-def _has_recall(tree: trees.Tree) -> bool:
-    """Whether no information state merges histories that its agent could tell apart."""
-    return exact.sequence_form_of(tree).slot is not None
+    return config, _live(config)
 
 
 def _check_recall(config: game_config.Config, tree: trees.Tree) -> None:
     """Refuses what an imperfect recall does not allow, and says what is left out for it."""
-    if _has_recall(tree):
+    if exact.sequence_form_of(tree).slot is not None:
         return
     if config.update == "expected":
         raise ValueError(
@@ -113,16 +120,61 @@ def _tree(game: str, max_histories: int) -> trees.Tree:
     return openspiel.compile_game(openspiel.load_game(game), max_histories=max_histories)
 
 
-class _Parts(NamedTuple):
-    """What runs with different seeds share, so that the second compiles nothing."""
+def _task(
+    config: game_config.Config,
+    columns: Sequence[str],
+    begin: Callable[[], Any],
+    advance: Callable[[Any, int], Any],
+    evaluate: Callable[[Any], run_loop.Row],
+    policies: Callable[[Any], saved.Saved],
+    lost: Callable[[Any], int | None],
+    **more: Any,
+) -> run_loop.Task:
+    """The run whose rows `evaluate` makes, `lost` at the first update that it finds, if any."""
 
-    tree: trees.Tree
-    loop: self_play.Loop
-    arena: self_play.Arena
+    def finish(folder: records.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
+        last = {name: None if value == "" else value for name, value in rows[-1].items()}
+        title = f"{figures.name(['learner'], [config.learner])} in {config.game}, {config.policy}"
+        figures.nash_conv(folder.curve, rows, title=title)
+        return {"game": config.game, **last, "curve": str(folder.curve)}
+
+    def diverged(state: Any) -> tuple[str, str, str] | None:
+        update = lost(state)
+        what = "a parameter or the optimizer's state"
+        return None if update is None else (what, f"update {update}", "step_size")
+
+    return run_loop.Task(
+        dataclasses.asdict(config),
+        run_loop.Pace(
+            total=game_config.updates(config),
+            every=max(1, (config.eval_every or 1) // (config.batch_size or 1)),
+            checkpoint_every=config.checkpoint_every,
+            unit="episode" if config.update == "sampled" else "iteration",
+            size=config.batch_size or 1,
+        ),
+        (*COLUMNS, *columns),
+        begin,
+        advance,
+        lambda state, done, earlier: [evaluate(state)],
+        finish,
+        diverged=diverged,
+        export=lambda folder, done, state: saved.save(folder.policy, done, policies(state)),
+        empty=(*COLUMNS[4:], *columns),
+        shown=_SHORT,
+        **more,
+    )
+
+
+class Counted(NamedTuple):
+    """A loop's state with the decisions so far, which outgrow 32 bits."""
+
+    loop: self_play.State
+    steps: np.int64
 
 
 @functools.lru_cache(maxsize=1)
-def _parts(config: game_config.Config) -> _Parts:
+def _loop(config: game_config.Config) -> tuple[self_play.Loop, self_play.Arena]:
+    """What runs with different seeds share, so that the second compiles nothing."""
     tree = _tree(config.game, config.max_histories)
     neural_policy = config.policy == "neural"
     seen = compiling.features_of(tree) if neural_policy else None
@@ -137,32 +189,27 @@ def _parts(config: game_config.Config) -> _Parts:
         alternating=config.alternating,
         average=None if neural_policy or arena.form is None else weights,
     )
-    return _Parts(tree, loop, arena)
+    return loop, arena
 
 
-def compiled_trainer(config: game_config.Config) -> Trainer:
+def _compiled(config: game_config.Config, tree: trees.Tree) -> run_loop.Task:
     """Self-play on a compiled game, with exact NashConv; `config` has nothing left open."""
-    tree, loop, arena = _parts(dataclasses.replace(config, seed=0))
-    neural_policy = config.policy == "neural"
+    loop, arena = _loop(dataclasses.replace(config, seed=0))
+    neural_policy, sampled = config.policy == "neural", config.update == "sampled"
     key = jax.random.key(config.seed)
     playing = jax.random.fold_in(key, 1)
 
-    def init() -> Counted:
+    def begin() -> Counted:
         with jax.enable_x64(True):
             return Counted(loop.init(arena, key=jax.random.fold_in(key, 0)), np.int64(0))
 
     def advance(state: Counted, num_updates: int) -> Counted:
         with jax.enable_x64(True):
             following = loop.advance(arena, state.loop, np.int32(num_updates), playing)
-        steps = 0 if config.update == "expected" else int(following.steps)
+        steps = int(following.steps) if sampled else 0
         # Taken over: what is left would depend on how the run is cut into calls.
         following = following._replace(steps=jnp.zeros((), jnp.int32))
         return Counted(following, state.steps + np.int64(steps))
-
-    def counts(state: Counted) -> dict[str, int]:
-        updates = int(state.loop.updates)
-        episodes = 0 if config.update == "expected" else updates * (config.batch_size or 1)
-        return {"updates": updates, "episodes": episodes, "steps": int(state.steps)}
 
     def tables(state: Counted) -> np.ndarray:
         """The current policy, and the average one if there is one."""
@@ -176,27 +223,47 @@ def compiled_trainer(config: game_config.Config) -> Trainer:
         both = np.stack([table.astype(np.float64) for table in found])
         return both / both.sum(axis=-1, keepdims=True)
 
-    def export(state: Counted) -> saved.Saved:
+    def evaluate(state: Counted) -> run_loop.Row:
+        updates = int(state.loop.updates)
+        episodes = updates * (config.batch_size or 1) if sampled else 0
+        judged = np.asarray(exact.nash_conv(tree, tables(state))).tolist()
+        return {
+            **{"updates": updates, "episodes": episodes, "steps": int(state.steps)},
+            **dict(zip(("nash_conv", "nash_conv_average"), judged, strict=False)),
+            **_figures(state.loop.info),
+        }
+
+    def policies(state: Counted) -> saved.Saved:
         if not neural_policy:
             found = tables(state)
             return saved.Saved(saved.About(config.game, "tabular"), found[0], found[-1])
         learnt = state.loop.learner
-        networks = learnt.parameters, tally_learners.averaged(learnt).parameters
-        return saved.Saved(_about(config, len(learnt.parameters)), *networks)
+        return _saved(config, learnt.parameters, tally_learners.averaged(learnt).parameters)
 
-    def evaluate(state: Counted) -> dict[str, float]:
-        judged = np.asarray(exact.nash_conv(tree, tables(state))).tolist()
-        figures = dict(zip(("nash_conv", "nash_conv_average"), judged, strict=False))
-        return figures | {name: float(getattr(state.loop.info, name)) for name in INFO}
-
-    def diverged(state: Counted) -> int | None:
+    def lost(state: Counted) -> int | None:
         first = int(state.loop.diverged)
-        return None if first == self_play.NEVER else first
+        return None if first == self_play.NEVER else first + 1
 
-    return Trainer(init, advance, counts, evaluate, export, diverged, INFO)
+    return _task(config, INFO, begin, advance, evaluate, policies, lost)
 
 
-def live_trainer(config: game_config.Config) -> Trainer:
+def _figures(info: learners.Info) -> dict[str, float]:
+    return {name: float(getattr(info, name)) for name in INFO}
+
+
+def _saved(config: game_config.Config, current: Sequence[Any], average: Sequence[Any]) -> saved.Saved:
+    about = saved.About(config.game, "neural", config.hidden_layers, config.baseline, len(current))
+    return saved.Saved(about, current, average)
+
+
+class Played(NamedTuple):
+    """The state of live play, and the figures of the last update, which no checkpoint has."""
+
+    loop: train.State
+    info: learners.Info | None
+
+
+def _live(config: game_config.Config) -> run_loop.Task:
     """Self-play on live states, judged by play against the uniform policy, or alone by its own returns."""
     world = play.live_game(config.game)
     alone = world.num_seats == 1
@@ -223,47 +290,46 @@ def live_trainer(config: game_config.Config) -> Trainer:
         seed=config.seed,
     )
 
-    def advance(state: train.State, num_updates: int) -> train.State:
+    def advance(state: Played, num_updates: int) -> Played:
         for _ in range(num_updates):
-            following, _ = train.update(trainer, state)
-            if not checks.all_finite(following.learner):
-                return following
-            state = following
+            state = Played(*train.update(trainer, state.loop))
+            if not checks.all_finite(state.loop.learner):
+                break
         return state
 
-    def counts(state: train.State) -> dict[str, int]:
-        updates = int(state.learner.updates)
-        return {"updates": updates, "episodes": int(state.episodes), "steps": int(state.decisions)}
+    def evaluate(state: Played) -> run_loop.Row:
+        loop, info = state
+        assert info is not None, "rows are of an update"
+        mine, updates = train.network(trainer, loop), int(loop.learner.updates)
+        found = match.play(world, [mine] if alone else [mine, None], _MATCH_EPISODES, seed=updates)
+        return {
+            **{"updates": updates, "episodes": int(loop.episodes), "steps": int(loop.decisions)},
+            **dict(zip(columns, (found.mean, found.mean - found.low), strict=True)),
+            **_figures(info),
+        }
 
-    def evaluate(state: train.State) -> dict[str, float]:
-        mine = train.network(trainer, state)
-        at_table = [mine] if alone else [mine, None]
-        found = match.play(world, at_table, _MATCH_EPISODES, seed=int(state.learner.updates))
-        return dict(zip(columns, (found.mean, found.mean - found.low), strict=True))
-
-    def diverged(state: train.State) -> int | None:
-        return None if checks.all_finite(state.learner) else int(state.learner.updates) - 1
-
-    def export(state: train.State) -> saved.Saved:
-        found = state.learner.parameters
-        if config.shared:
-            networks: tuple[Any, ...] = (found,)
-        else:
+    def policies(state: Played) -> saved.Saved:
+        networks = (state.loop.learner.parameters,)
+        if separate:
             seats = range(world.num_seats)
-            networks = tuple(jax.tree.map(lambda leaf, i=i: leaf[i], found) for i in seats)
-        # Live play keeps no average: both are the current network.
-        return saved.Saved(_about(config, len(networks)), networks, networks)
+            networks = tuple(jax.tree.map(lambda leaf, i=i: leaf[i], *networks) for i in seats)
+        return _saved(config, networks, networks)  # live play keeps no average
 
-    return Trainer(
-        functools.partial(train.init, trainer), advance, counts, evaluate, export, diverged, columns
+    def lost(state: Played) -> int | None:
+        learnt = state.loop.learner
+        return None if checks.all_finite(learnt) else int(learnt.updates)
+
+    return _task(
+        config,
+        (*columns, *INFO),
+        lambda: Played(train.init(trainer), None),
+        advance,
+        evaluate,
+        policies,
+        lost,
+        kept=lambda state: state.loop,
+        again=lambda loop, done: Played(loop, None),
     )
-
-
-def _about(config: game_config.Config, num_networks: int) -> saved.About:
-    return saved.About(config.game, "neural", config.hidden_layers, config.baseline, num_networks)
-
-
-_MATCH_EPISODES = 512
 
 
 def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:
@@ -302,10 +368,10 @@ def _network_learner(
 
 def rule(config: game_config.Config) -> directions.Rule:
     """The algorithm, with its exploration over time."""
-    exploration = config.exploration or 0.0
-    if not config.exploration_decay:
-        return directions.rule(config.learner, exploration)
-    return directions.rule(config.learner, scheduled(config, exploration, config.exploration_decay))
+    exploration: Any = config.exploration or 0.0
+    if config.exploration_decay:
+        exploration = scheduled(config, exploration, config.exploration_decay)
+    return directions.rule(config.learner, exploration)
 
 
 def step_size(config: game_config.Config) -> Any:
