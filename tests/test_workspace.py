@@ -24,14 +24,14 @@ def pictures():
 
 RUNS = {
     "finite": """
-from pohp_neurd.experiment import game_config, game_run
-game_run.run(game_config.Config(game="kuhn_poker", episodes=256, batch_size=64), "sampled")
-game_run.run(game_config.Config(game="kuhn_poker", update="expected", iterations=4), "expected")
+from pohp_neurd.experiment import game, game_config
+game.run(game_config.Config(game="kuhn_poker", episodes=256, batch_size=64), "sampled")
+game.run(game_config.Config(game="kuhn_poker", update="expected", iterations=4), "expected")
 """,
     "live": """
-from pohp_neurd.experiment import game_config, game_run
+from pohp_neurd.experiment import game, game_config
 settings = dict(play="live", policy="neural", hidden_layers=(4,), episodes=64, batch_size=32)
-game_run.run(game_config.Config(game="kuhn_poker", **settings), "live")
+game.run(game_config.Config(game="kuhn_poker", **settings), "live")
 """,
     "online": """
 from pohp_neurd.experiment import configs, single_agent
