@@ -55,8 +55,8 @@ class Weights:
 
     The average is what self-play brings to an equilibrium, where the current policy may go in circles. It is
     exact, in sequence form: each state's policy is weighted with the probability that its own agent would
-    come to it (Hoda et al. 2010; Zinkevich et al. 2007). Uniform at power 0, linear at power 1; geometric with
-    `forgetting`, by which all that was before fades at every update.
+    come to it (Hoda et al. 2010; Zinkevich et al. 2007). Uniform at power 0, linear at power 1; geometric
+    with `forgetting`, by which all that was before fades at every update.
     """
 
     power: float = 0.0
