@@ -63,10 +63,10 @@ class JointPolicy(openspiel_policy.Policy):
         legal = np.zeros((1, self.game.num_distinct_actions()), bool)
         legal[0, actions] = True
         features = [self._features(state, player)]
-        around = (
-            [self._features(met, seat)] for met, seat in _decisions(self.game, _SEARCHED) if seat == player
-        )
-        self._check(player, itertools.chain([features], around))
+        if player not in self._recognised:
+            met = _decisions(self.game, _SEARCHED)
+            around = ([self._features(other, seat)] for other, seat in met if seat == player)
+            self._check(player, itertools.chain([features], around))
         row = self._agents[player].probabilities(features, legal)[0].tolist()
         return {action: row[action] for action in actions}
 
@@ -94,7 +94,7 @@ class JointPolicy(openspiel_policy.Policy):
     def _check(self, player: int, batches: Iterable[list[list[float]]]) -> None:
         """Raises unless the agent has met one of these; one that has met nothing is uniform by right."""
         agent, kind = self._agents[player], _KINDS[self._use_observation]
-        if player in self._recognised or agent.states_met == 0:
+        if agent.states_met == 0:
             return
         if not any(agent.met(features).any() for features in batches):
             raise ValueError(
