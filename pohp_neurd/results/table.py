@@ -29,8 +29,15 @@ def read(path: records.Path) -> list[dict[str, Any]]:
         raise ValueError(f"there is no file {path}.") from None
     if not rows:
         raise ValueError(f"{path} has no rows.")
+    for number, row in enumerate(rows, start=2):
+        _check_cells(path, number, row)
     # The id of a setting is text, even one such as 12e345678901.
     return [{name: text if name == "id" else value(text) for name, text in row.items()} for row in rows]
+
+
+def _check_cells(path: records.Path, number: int, row: Row) -> None:
+    if None in row or None in row.values():  # how csv says that a line is too long or too short
+        raise ValueError(f"line {number} of {path} has not as many cells as its header.")
 
 
 def value(text: str) -> Any:
@@ -57,6 +64,7 @@ def figures(
     if not pathlib.Path(path).read_bytes().endswith(b"\n"):
         raise ValueError(f"{path} ends in the middle of a line.")
     for number, row in enumerate(rows, start=2):
+        _check_cells(path, number, row)
         if list(row) != list(columns):
             raise ValueError(f"{path} must have the columns {', '.join(columns)}, but has {', '.join(row)}.")
         read = {name: cell if name in text else value(cell) for name, cell in row.items()}
