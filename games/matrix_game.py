@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pohp_neurd import checks
-from pohp_neurd.finite import tree
+from pohp_neurd.finite import tree, tree_builder
 
 ROCK_PAPER_SCISSORS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]], np.float64)
 
@@ -57,14 +57,14 @@ def matrix_game(payoffs: Sequence[np.ndarray], name: str = "matrix game") -> tre
             f"{num_agents} agents need payoff arrays of {num_agents} axes, but these have {table.ndim - 1}."
         )
 
-    def describe(joint: tuple[int, ...]) -> tree.Node:
+    def describe(joint: tuple[int, ...]) -> tree_builder.Node:
         if len(joint) == num_agents:
-            return tree.Node(tree.TERMINAL, table[joint])
+            return tree_builder.Node(tree.TERMINAL, table[joint])
         actions = range(table.shape[len(joint)])
         zeros = np.zeros(num_agents)
-        return tree.Node(len(joint), zeros, f"agent {len(joint)}", actions)
+        return tree_builder.Node(len(joint), zeros, f"agent {len(joint)}", actions)
 
-    return tree.grow(
+    return tree_builder.grow(
         (),
         describe,
         lambda joint, action: (*joint, action),
@@ -80,15 +80,15 @@ def bandit(miss_probabilities: Sequence[float]) -> tree.Tree:
     if not all(0 <= p <= 1 for p in chances):
         raise ValueError(f"miss probabilities must lie in [0, 1], but are {chances}.")
 
-    def describe(path: tuple[int, ...]) -> tree.Node:
+    def describe(path: tuple[int, ...]) -> tree_builder.Node:
         if len(path) == 0:
-            return tree.Node(0, [0.0], "arms", range(len(chances)))
+            return tree_builder.Node(0, [0.0], "arms", range(len(chances)))
         if len(path) == 1:
             miss = chances[path[0]]
-            return tree.Node(tree.CHANCE, [0.0], None, (0, 1), (1 - miss, miss))
-        return tree.Node(tree.TERMINAL, [-float(path[1])])
+            return tree_builder.Node(tree.CHANCE, [0.0], None, (0, 1), (1 - miss, miss))
+        return tree_builder.Node(tree.TERMINAL, [-float(path[1])])
 
-    return tree.grow(
+    return tree_builder.grow(
         (),
         describe,
         lambda path, action: (*path, action),

@@ -3,12 +3,12 @@
 Names and equations of Morrill et al. (2022), Section 2.1: reach P[h], realization P[s], belief ξ_s(h), value
 v_s, action value q_s(a), advantage ρ_s(a); the expectation of every learner's direction; best responses and
 NashConv. A policy is an array [S, A] in the order of the tree's information states, or of the agent states of
-a graph. Best responses are always over all that an agent has seen and done.
+an `agent_state.Index`. Best responses are always over all that an agent has seen and done.
 """
 
 import functools
-import itertools
 import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -18,8 +18,8 @@ import tqdm
 from jax import Array
 from jaxtyping import Float
 
-from pohp_neurd import checks, types
-from pohp_neurd.finite import evaluation, graph, sequence_form
+from pohp_neurd import agent_state, checks, types
+from pohp_neurd.finite import beliefs, evaluation, graph, sequence_form
 from pohp_neurd.finite import tree as trees
 
 Policy = types.ArrayLike
@@ -47,7 +47,9 @@ def uniform(tree: World) -> Float[np.ndarray, "S A"]:
     return tree.legal / np.maximum(tree.legal.sum(axis=1, keepdims=True), 1)
 
 
-def nash_conv(tree: World, policy: Policy) -> float | Float[np.ndarray, "K"]:
+def nash_conv(
+    tree: World, policy: Policy, index: agent_state.Index | None = None
+) -> float | Float[np.ndarray, "K"]:
     """NashConv of `policy`, or of each of a stack of policies [K, S, A].
 
     On a graph the policy is that of agents who may forget; responders remember everything.
@@ -59,32 +61,32 @@ def nash_conv(tree: World, policy: Policy) -> float | Float[np.ndarray, "K"]:
     """
     if isinstance(tree, graph.Graph):
         return float(np.sum(best_response_values(tree, policy) - expected_returns(tree, policy)))
-    found = _evaluate(tree, policy)
+    found = _evaluate(tree, policy, index)
     gains = np.sum(found.best - found.expected, axis=-1)
     return float(gains) if gains.ndim == 0 else gains
 
 
-def exploitability(tree: World, policy: Policy) -> Any:
+def exploitability(tree: World, policy: Policy, index: agent_state.Index | None = None) -> Any:
     """NashConv / 2: what an opponent wins on average; defined for two-player zero-sum games."""
     if tree.num_agents != 2 or np.ptp(tree.final_returns.sum(axis=1)) > 1e-9:
         raise ValueError(
             f"exploitability is defined for two-player zero-sum games, which {tree.name} is not."
         )
-    return nash_conv(tree, policy) / 2
+    return nash_conv(tree, policy, index) / 2
 
 
-def expected_returns(tree: World, policy: Policy) -> np.ndarray:
+def expected_returns(tree: World, policy: Policy, index: agent_state.Index | None = None) -> np.ndarray:
     """Every agent's expected return [P], or [K, P] for a stack of policies."""
     if isinstance(tree, graph.Graph):
         return tree.expected_returns(_table(tree, policy))
-    return _evaluate(tree, policy).expected
+    return _evaluate(tree, policy, index).expected
 
 
-def best_response_values(tree: World, policy: Policy) -> np.ndarray:
+def best_response_values(tree: World, policy: Policy, index: agent_state.Index | None = None) -> np.ndarray:
     """What every agent would get by a best response [P], or [K, P] for a stack of policies."""
     if isinstance(tree, graph.Graph):
         return np.array([response.value for response in responses(tree, policy)])
-    return _evaluate(tree, policy).best
+    return _evaluate(tree, policy, index).best
 
 
 def responses(
@@ -122,13 +124,15 @@ def responses(
     return tuple(found)
 
 
-def best_response(tree: trees.Tree, policy: Policy, agent: int) -> BestResponse:
+def best_response(
+    tree: trees.Tree, policy: Policy, agent: int, index: agent_state.Index | None = None
+) -> BestResponse:
     """The best response of one agent to the others' part of `policy`: its value, and how it acts."""
     checks.index("agent", agent, tree.num_agents)
-    form, table = sequence_form_of(tree), _table(tree, policy)
+    form, table = sequence_form_of(tree, index), _table(tree, policy, index)
     with jax.enable_x64(True):
         value, action_values = _respond(form, table, agent)
-    if form.slot is None:
+    if index is not None or form.slot is None:
         return BestResponse(float(value), None)
     best, rows = np.array(table), tree.states_of(agent)
     values = np.where(tree.legal[rows], np.asarray(action_values)[rows], -np.inf)
@@ -136,128 +140,13 @@ def best_response(tree: trees.Tree, policy: Policy, agent: int) -> BestResponse:
     return BestResponse(float(value), best)
 
 
-class Quantities(NamedTuple):
-    """What is true of every history (or node of a graph) and every agent state under a policy."""
-
-    reach: Float[np.ndarray, "N"]
-    """P[h]."""
-    realization: Float[np.ndarray, "S"]
-    """P[s]: the expected number of visits, which without absent-mindedness is a probability."""
-    counterfactual_realization: Float[np.ndarray, "S"]
-    """P[s] as if the state's own agent had done all it could to come here."""
-    belief: Float[np.ndarray, "N"]
-    """ξ_s(h) at decisions, 0 elsewhere. Where s is never reached: the belief were its agent to try, or
-    uniform if even that is in vain; so all values are finite."""
-    history_value: Float[np.ndarray, "N P"]
-    """Every agent's expected return from each history, its own reward not included."""
-    value: Float[np.ndarray, "S"]
-    """v_s, of the state's own agent."""
-    action_value: Float[np.ndarray, "S A"]
-    """q_s(a); 0 at illegal actions, as below."""
-    advantage: Float[np.ndarray, "S A"]
-    """ρ_s(a) = q_s(a) − v_s."""
-    shifted_action_value: Float[np.ndarray, "S A"]
-    """q_s(a) of the rewards that are shifted to be never positive, which is what learners see."""
-
-
-class _Edges(NamedTuple):
-    """A tree or a graph as edges; the rows that they join have the end of the game at their end."""
-
-    player: np.ndarray
-    """Of each row."""
-    levels: list[slice]
-    """The edges of one level after the other, from the root on."""
-    source: np.ndarray
-    child: np.ndarray
-    action: np.ndarray
-    chance: np.ndarray
-    rewards: np.ndarray
-
-
-def _edges_of_tree(tree: trees.Tree) -> _Edges:
-    return _Edges(
-        player=tree.player,
-        levels=[slice(start - 1, stop - 1) for start, stop in itertools.pairwise(tree.levels[1:])],
-        source=tree.parent[1:],
-        child=np.arange(1, tree.num_histories),
-        action=tree.incoming_action[1:],
-        chance=tree.chance[1:],
-        rewards=tree.rewards[1:],
-    )
-
-
-def _edges_of_graph(world: graph.Graph) -> _Edges:
-    return _Edges(
-        player=np.append(world.player, trees.TERMINAL),
-        levels=[edges for _, edges in world.by_level()],
-        source=world.source,
-        child=world.child,
-        action=world.action,
-        chance=world.chance,
-        rewards=world.rewards,
-    )
-
-
-def quantities(world: World, policy: Policy) -> Quantities:
-    """Reach, beliefs, values and advantages of every history (or node of a graph) and every agent state.
-
-    The equations of Section 2.1 as they stand, imperfect recall and absent-mindedness included: one sweep
-    down the levels for reach, one up for values, sums over agent states.
-    """
-    table = _table(world, policy)
-    state = world.agent_state if isinstance(world, graph.Graph) else world.information_state
-    edges = _edges_of_graph(world) if isinstance(world, graph.Graph) else _edges_of_tree(world)
-    player, source, child = edges.player, edges.source, edges.child
-    # The edges by which an agent acts: who it is, and the places in the policy.
-    acts = np.flatnonzero(player[source] >= 0)
-    agent, row, action = player[source[acts]], state[source[acts]], edges.action[acts]
-    probability = edges.chance.copy()
-    probability[acts] = table[row, action]
-    others = np.repeat(probability[:, None], world.num_agents, axis=1)
-    others[acts, agent] = 1.0
-
-    reach, tried = np.zeros(len(player)), np.zeros((len(player), world.num_agents))
-    reach[0] = tried[0] = 1.0
-    for here in edges.levels:
-        np.add.at(reach, child[here], reach[source[here]] * probability[here])
-        np.add.at(tried, child[here], tried[source[here]] * others[here])
-    values = np.zeros((len(player), world.num_agents))
-    for here in reversed(edges.levels):
-        worth = probability[here, None] * (edges.rewards[here] + values[child[here]])
-        np.add.at(values, source[here], worth)
-
-    decisions = np.flatnonzero(player >= 0)
-    at, reached, attempted = state[decisions], reach[decisions], tried[decisions, player[decisions]]
-
-    def per_state(numbers: np.ndarray) -> np.ndarray:
-        return np.bincount(at, numbers, len(table))
-
-    realization, counterfactual = per_state(reached), per_state(attempted)
-    weight = np.where(realization[at] > 0, reached, np.where(counterfactual[at] > 0, attempted, 1.0))
-    belief = np.zeros(len(player))
-    belief[decisions] = weight / per_state(weight)[at]
-
-    # q_s(a): over all edges by the action a of all histories of s.
-    worth = edges.rewards[acts, agent] + values[child[acts], agent]
-    shifted = worth - world.best_return_to_go[source[acts], agent]
-
-    def per_action(numbers: np.ndarray) -> np.ndarray:
-        pair = row.astype(np.int64) * table.shape[1] + action
-        return np.bincount(pair, belief[source[acts]] * numbers, table.size).reshape(table.shape)
-
-    action_value = per_action(worth)
-    value = np.sum(table * action_value, axis=1)
-    return Quantities(
-        reach=reach[: len(state)],
-        realization=realization,
-        counterfactual_realization=counterfactual,
-        belief=belief[: len(state)],
-        history_value=values[: len(state)],
-        value=value,
-        action_value=action_value,
-        advantage=np.where(per_action(np.ones(len(acts))) > 0, action_value - value[:, None], 0.0),
-        shifted_action_value=per_action(shifted),
-    )
+def quantities(world: World, policy: Policy, index: agent_state.Index | None = None) -> beliefs.Quantities:
+    """Reach, beliefs, values and advantages of every history (or node of a graph) and every agent state."""
+    if index is not None:
+        state = index.state
+    else:
+        state = world.agent_state if isinstance(world, graph.Graph) else world.information_state
+    return beliefs.quantities(world, state, _table(world, policy, index))
 
 
 def expected_direction(
@@ -268,6 +157,7 @@ def expected_direction(
     *,
     weights: str = "realization",
     baseline: str = "none",
+    index: agent_state.Index | None = None,
 ) -> Float[np.ndarray, "S A"]:
     """The expectation of a learner's direction at every agent state, action and return integrated out.
 
@@ -281,9 +171,9 @@ def expected_direction(
     checks.one_of("weights", weights, ("realization", "counterfactual", "none"))
     checks.one_of("baseline", baseline, ("none", "value"))
     checks.in_unit_interval("exploration", exploration)
-    found = quantities(tree, policy)
+    found = quantities(tree, policy, index)
     table = np.asarray(policy, np.float64)
-    legal = tree.legal
+    legal = tree.legal if index is None else index.legal
     values: np.ndarray = np.asarray(found.shifted_action_value)
     if baseline == "value":
         values = np.where(legal, values - np.sum(table * values, axis=1, keepdims=True), 0.0)
@@ -300,12 +190,14 @@ def expected_direction(
     return np.asarray(visits)[:, None] * direction
 
 
-def check_policy(policy: Any, tree: World, *, stacks: bool = True) -> None:
+def check_policy(
+    policy: Any, tree: World, index: agent_state.Index | None = None, *, stacks: bool = True
+) -> None:
     """Raises a ValueError that names the first row of `policy` that is no distribution over legal actions.
 
     A stack of policies [K, S, A] is one too, unless `stacks` is False.
     """
-    legal = tree.legal
+    legal = tree.legal if index is None else index.legal
     array = np.asarray(policy)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"a policy must be an array of numbers, but is {type(policy).__name__}.")
@@ -320,27 +212,41 @@ def check_policy(policy: Any, tree: World, *, stacks: bool = True) -> None:
     for bad, complaint in complaints:
         if np.any(bad):
             row = int(np.argwhere(bad)[0][-1])
-            names = tree.information_state_strings if isinstance(tree, trees.Tree) else None
+            names = None
+            if index is None and isinstance(tree, trees.Tree):
+                names = tree.information_state_strings
             name = f"information state {row} ({names[row]!r})" if names else f"agent state {row}"
             values = array.reshape(-1, *legal.shape)[np.argwhere(bad.reshape(-1, len(legal)))[0][0], row]
             raise ValueError(f"the policy at {name} {complaint}: {values.tolist()}.")
 
 
-_kept: weakref.WeakKeyDictionary[trees.Tree, dict[str, Any]] = weakref.WeakKeyDictionary()
+_forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+_judges: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def sequence_form_of(tree: trees.Tree) -> sequence_form.SequenceForm:
+def _kept(cache: Any, tree: trees.Tree, index: agent_state.Index | None, make: Callable[[], Any]) -> Any:
+    """What `make` has made for a tree and an index: made once."""
+    known = cache.setdefault(tree, {})
+    if id(index) not in known:
+        # The index itself is kept, so that its identity cannot be taken over by another.
+        known[id(index)] = (index, make())
+    return known[id(index)][1]
+
+
+def sequence_form_of(tree: trees.Tree, index: agent_state.Index | None = None) -> sequence_form.SequenceForm:
     """The sequence form of `tree` on the device, in float64; built once for every tree."""
-    kept = _kept.setdefault(tree, {})
-    if "form" not in kept:
+
+    def make() -> sequence_form.SequenceForm:
+        form = sequence_form.build(tree, None if index is None else index.state)
         with jax.enable_x64(True):
-            kept["form"] = jax.tree.map(jnp.asarray, sequence_form.build(tree))
-    return kept["form"]
+            return jax.tree.map(jnp.asarray, form)
+
+    return _kept(_forms, tree, index, make)
 
 
-def _table(world: World, policy: Any) -> np.ndarray:
+def _table(world: World, policy: Any, index: agent_state.Index | None = None) -> np.ndarray:
     """One policy, checked, in float64."""
-    check_policy(policy, world, stacks=False)
+    check_policy(policy, world, index, stacks=False)
     array = np.asarray(policy)
     if array.dtype == np.float64:
         return array
@@ -348,16 +254,16 @@ def _table(world: World, policy: Any) -> np.ndarray:
     return array / array.sum(axis=-1, keepdims=True)
 
 
-def _evaluate(tree: trees.Tree, policy: Any) -> Any:
+def _evaluate(tree: trees.Tree, policy: Any, index: agent_state.Index | None) -> Any:
     """The `evaluation.Outcome`, as numpy, with a leading axis for a stack of policies."""
-    legal = tree.legal
+    legal = tree.legal if index is None else index.legal
     shape = np.shape(policy)
     if len(shape) not in (2, 3) or shape[-2:] != legal.shape:
-        check_policy(policy, tree)
+        check_policy(policy, tree, index)
     with jax.enable_x64(True):
-        numbers = np.asarray(_judges_of(tree)[len(shape) - 2](policy))
+        numbers = np.asarray(_judges_of(tree, index)[len(shape) - 2](policy))
     if not np.all(numbers[..., 0]):
-        check_policy(policy, tree)
+        check_policy(policy, tree, index)
     halves: Any = np.split(numbers[..., 1:], 2, axis=-1)
     return evaluation.Outcome(expected=halves[0], best=halves[1])
 
@@ -377,20 +283,21 @@ _judge_all = jax.jit(jax.vmap(_judged, in_axes=(None, 0)))
 _SMALL = 100_000  # histories
 
 
-def _judges_of(tree: trees.Tree) -> Any:
-    """The compiled evaluations of one policy and of a stack; made once for every tree.
+def _judges_of(tree: trees.Tree, index: agent_state.Index | None) -> Any:
+    """The compiled evaluations of one policy and of a stack.
 
     The form of a small tree is made part of the compiled function: passing its many arrays in would cost
     as much as the evaluation. That of a large tree would burden the compiler, and is passed in.
     """
-    form, kept = sequence_form_of(tree), _kept[tree]
-    if "judges" not in kept:
+
+    def make() -> Any:
+        form = sequence_form_of(tree, index)
         if tree.num_histories > _SMALL:
-            kept["judges"] = functools.partial(_judge, form), functools.partial(_judge_all, form)
-        else:
-            one = functools.partial(_judged, form)
-            kept["judges"] = jax.jit(one), jax.jit(jax.vmap(one))
-    return kept["judges"]
+            return functools.partial(_judge, form), functools.partial(_judge_all, form)
+        one = functools.partial(_judged, form)
+        return jax.jit(one), jax.jit(jax.vmap(one))
+
+    return _kept(_judges, tree, index, make)
 
 
 def _is_sound(form: sequence_form.SequenceForm, policy: Array) -> Array:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd import directions, exact, learners, openspiel
+from pohp_neurd import agent_state, directions, exact, learners, openspiel
 from pohp_neurd.finite import tree as trees
+from pohp_neurd.finite import tree_builder
 
 TREES = {
     "kuhn": lambda: openspiel.compile_game("kuhn_poker"),
@@ -26,12 +27,12 @@ def two_rounds():
     def describe(path):
         rewards = [1.0 if len(path) in (1, 3) and path[-1] == 1 else 0.0]
         if len(path) == 3:
-            return trees.Node(trees.TERMINAL, [rewards[0] - 2.0 * path[0]])
+            return tree_builder.Node(trees.TERMINAL, [rewards[0] - 2.0 * path[0]])
         if len(path) == 1:
-            return trees.Node(trees.CHANCE, rewards, None, (0, 1, 2), (0.5, 0.5, 0.0))
-        return trees.Node(0, rewards, path, (0, 1))
+            return tree_builder.Node(trees.CHANCE, rewards, None, (0, 1, 2), (0.5, 0.5, 0.0))
+        return tree_builder.Node(0, rewards, path, (0, 1))
 
-    return trees.grow(
+    return tree_builder.grow(
         (), describe, lambda path, action: (*path, action), num_agents=1, num_actions=2, name="two rounds"
     )
 
@@ -41,12 +42,12 @@ def silent_agent():
 
     def describe(path):
         if len(path) == 2 or path == (0,):
-            return trees.Node(trees.TERMINAL, [1.0 * len(path), -2.0, sum(path)])
+            return tree_builder.Node(trees.TERMINAL, [1.0 * len(path), -2.0, sum(path)])
         if len(path) == 1:
-            return trees.Node(2, [0.0] * 3, "second", (0, 1) if path == (1,) else (1,))
-        return trees.Node(0, [0.0] * 3, "first", (0, 1))
+            return tree_builder.Node(2, [0.0] * 3, "second", (0, 1) if path == (1,) else (1,))
+        return tree_builder.Node(0, [0.0] * 3, "first", (0, 1))
 
-    return trees.grow(
+    return tree_builder.grow(
         (), describe, lambda path, action: (*path, action), num_agents=3, num_actions=2, name="silent"
     )
 
@@ -112,6 +113,36 @@ def test_counterfactual_realization_leaves_out_ones_own_actions(tree):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+def forget_the_card(tree):
+    """Features that show the card on an agent's first turn only."""
+    later = np.array([name.endswith("pb") for name in tree.information_state_strings])
+    return np.where(later[:, None], 0.0, tree.features).astype(np.float32)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("blur", "absent_minded"),
+    [(forget_the_card, False), (lambda tree: tree.features[:, :2], True)],
+    ids=["forgets its card", "knows only who it is"],
+)
+def test_quantities_of_an_imperfect_recall_agent_equal_recursion(blur, absent_minded):
+    tree = openspiel.compile_game("kuhn_poker")
+    blurred = trees.Tree(**{**vars_of(tree), "features": blur(tree)})
+    memory = agent_state.last_observation(blurred)
+    assert not agent_state.has_perfect_recall(blurred, memory)
+    assert bool(agent_state.is_absent_minded(blurred, memory)) == absent_minded
+    index = agent_state.index(blurred, memory)
+    policy = random_policy(index.legal, 1)
+    assert_equals_oracle(blurred, policy, index.state, exact.quantities(blurred, policy, index))
+    for agent in range(2):
+        best = history_oracle.best_response_value(blurred, policy, index.state, agent)
+        assert exact.best_response(blurred, policy, agent, index).value == pytest.approx(best, abs=1e-12)
+
+
+def vars_of(tree):
+    return {name: getattr(tree, name) for name in trees.Tree.__dataclass_fields__}
+
+
 def test_beliefs_sum_to_one(tree):
     for zeros in (False, True):
         found = exact.quantities(tree, random_policy(tree.legal, 2, zeros=zeros))
@@ -159,6 +190,21 @@ def test_best_response_to_a_repeated_game_without_information_states():
             assert exact.best_response_values(tree, policy)[agent] == pytest.approx(best, abs=1e-12)
         expected = history_oracle.value(tree, policy, tree.information_state, 0)
         np.testing.assert_allclose(exact.expected_returns(tree, policy), expected, atol=1e-12)
+
+
+@pytest.mark.thorough
+def test_agents_of_any_memory_are_judged_over_real_information_states():
+    tree = openspiel.compile_game("kuhn_poker(players=3)")
+    for memory in (
+        agent_state.last_observation(tree),
+        agent_state.window(tree, 2),
+        agent_state.timed(agent_state.last_observation(tree)),
+    ):
+        index = agent_state.index(tree, memory)
+        policy = random_policy(index.legal, 4)
+        spread = np.zeros(tree.legal.shape)
+        spread[tree.information_state[index.state >= 0]] = policy[index.state[index.state >= 0]]
+        assert exact.nash_conv(tree, policy, index) == pytest.approx(exact.nash_conv(tree, spread), abs=1e-9)
 
 
 def test_expected_neurd_is_the_realization_weighted_advantage(tree):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pohp_neurd import exact
-from pohp_neurd.finite import tree
+from pohp_neurd.finite import tree, tree_builder
 
 WORTH = np.array([[-1.0, -2.0], [-4.0, -3.0]])
 """Of the first action and the second."""
@@ -14,10 +14,10 @@ def forgets_its_own_action():
 
     def describe(path):
         if len(path) < 2:
-            return tree.Node(0, [0.0], ("first", "second")[len(path)], range(2))
-        return tree.Node(tree.TERMINAL, [WORTH[path]])
+            return tree_builder.Node(0, [0.0], ("first", "second")[len(path)], range(2))
+        return tree_builder.Node(tree.TERMINAL, [WORTH[path]])
 
-    return tree.grow(
+    return tree_builder.grow(
         (), describe, lambda path, action: (*path, action), num_agents=1, num_actions=2, name="forgetful"
     )
 

@@ -9,7 +9,7 @@ import pohp_neurd.games  # noqa: F401  registers catch with OpenSpiel
 import pytest
 
 from pohp_neurd import exact, openspiel, policy
-from pohp_neurd.finite import rollout, tree
+from pohp_neurd.finite import rollout, tree, tree_builder
 
 
 @functools.cache
@@ -19,17 +19,17 @@ def uneven():
 
     def describe(node):
         if node == "r":
-            return tree.Node(tree.CHANCE, [0.0], actions=(0, 1, 2), probabilities=(0.1, 0.2, 0.7))
+            return tree_builder.Node(tree.CHANCE, [0.0], actions=(0, 1, 2), probabilities=(0.1, 0.2, 0.7))
         if node == "r0":
-            return tree.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=(0.25, 0.75))
+            return tree_builder.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=(0.25, 0.75))
         if node in ("r00", "r01", "r1", "r2"):
-            return tree.Node(0, [0.0], information_state=node, actions=(0, 2))
+            return tree_builder.Node(0, [0.0], information_state=node, actions=(0, 2))
         if (len(node) == 3 and node[-1] == "0") or (len(node) == 4 and node[-1] == "0"):
-            return tree.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=(0.05, 0.95))
-        return tree.Node(tree.TERMINAL, [float(len(node))])
+            return tree_builder.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=(0.05, 0.95))
+        return tree_builder.Node(tree.TERMINAL, [float(len(node))])
 
     del ends
-    return tree.grow(
+    return tree_builder.grow(
         "r", describe, lambda node, action: node + str(action), num_agents=1, num_actions=3, name="uneven"
     )
 
@@ -131,12 +131,12 @@ def one_choice(chances):
     def describe(node):
         if node == "":
             actions = tuple(range(len(chances)))
-            return tree.Node(0, [0.0], information_state="x", actions=actions)
+            return tree_builder.Node(0, [0.0], information_state="x", actions=actions)
         if node == "0":
-            return tree.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=rare)
-        return tree.Node(tree.TERMINAL, [0.0])
+            return tree_builder.Node(tree.CHANCE, [0.0], actions=(0, 1), probabilities=rare)
+        return tree_builder.Node(tree.TERMINAL, [0.0])
 
-    return tree.grow(
+    return tree_builder.grow(
         "", describe, lambda node, action: node + str(action), num_agents=1, num_actions=len(chances)
     )
 
@@ -185,10 +185,12 @@ def test_second_halves_of_two_decisions_are_independent(monkeypatch):
 
     def describe(node):
         if len(node) < 2:
-            return tree.Node(0, [0.0], information_state=node, actions=(0, 1))
-        return tree.Node(tree.TERMINAL, [0.0])
+            return tree_builder.Node(0, [0.0], information_state=node, actions=(0, 1))
+        return tree_builder.Node(tree.TERMINAL, [0.0])
 
-    grown = tree.grow("", describe, lambda node, action: node + str(action), num_agents=1, num_actions=2)
+    grown = tree_builder.grow(
+        "", describe, lambda node, action: node + str(action), num_agents=1, num_actions=2
+    )
     board, digits, number = rollout.board(grown), policy.digits, 20_000
     edge = 2**22
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pohp_neurd import directions, exact, openspiel, policy, self_play, tally_learners
-from pohp_neurd.finite import rollout
+from pohp_neurd.finite import rollout, tree_builder
 from pohp_neurd.finite import tree as trees
 
 SHIFTED = "kuhn_poker(players=3)"
@@ -189,10 +189,10 @@ def test_an_agent_that_often_has_no_turn_learns():
 
     def describe(node):
         if node in ends:
-            return trees.Node(trees.TERMINAL, ends[node])
-        return trees.Node(len(node), (0.0, 0.0), information_state=node, actions=(0, 1))
+            return tree_builder.Node(trees.TERMINAL, ends[node])
+        return tree_builder.Node(len(node), (0.0, 0.0), information_state=node, actions=(0, 1))
 
-    tree = trees.grow(
+    tree = tree_builder.grow(
         "",
         describe,
         lambda node, action: node + ("sg" if not node else "st")[action],

@@ -1,12 +1,16 @@
-"""Trees: layout, rewards shifted and back, alias tables."""
+"""Trees: layout, rewards shifted and back, chance by alias tables, and the tree as a Process."""
 
+import dataclasses
 import functools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import oracles
 import pytest
 
-from pohp_neurd.finite import tree
+from pohp_neurd import process
+from pohp_neurd.finite import tree, tree_builder
 
 OUTCOMES = {0: (0.5, 0.1, 0.15, 0.25), 1: (1 / 3, 1 / 3, 1 / 3), 2: (0.0, 0.9, 0.1)}
 
@@ -22,20 +26,20 @@ def world():
         rng = np.random.default_rng([len(path), *path])
         rewards = np.round(rng.normal(size=2), 2)
         if len(path) == 0:
-            return tree.Node(tree.CHANCE, [0.5, -0.25], None, (0, 1, 2, 3), OUTCOMES[0])
+            return tree_builder.Node(tree.CHANCE, [0.5, -0.25], None, (0, 1, 2, 3), OUTCOMES[0])
         if len(path) == 1:
-            return tree.Node(0, rewards, f"deal {path[0]}", (0, 2) if path[0] else (0, 1, 2))
+            return tree_builder.Node(0, rewards, f"deal {path[0]}", (0, 2) if path[0] else (0, 1, 2))
         if len(path) == 2:
             kind = 1 if path[1] == 0 else 2
-            return tree.Node(tree.CHANCE, rewards, None, (0, 1, 2), OUTCOMES[kind])
+            return tree_builder.Node(tree.CHANCE, rewards, None, (0, 1, 2), OUTCOMES[kind])
         if len(path) == 3 and path[2] == 2:
             # Chance twice in a row, and then the end.
-            return tree.Node(tree.CHANCE, rewards, None, (0, 1), (0.25, 0.75))
+            return tree_builder.Node(tree.CHANCE, rewards, None, (0, 1), (0.25, 0.75))
         if len(path) == 3:
-            return tree.Node(1, rewards, f"after {path[1:]}", (1, 2))
-        return tree.Node(tree.TERMINAL, rewards)
+            return tree_builder.Node(1, rewards, f"after {path[1:]}", (1, 2))
+        return tree_builder.Node(tree.TERMINAL, rewards)
 
-    return tree.grow(
+    return tree_builder.grow(
         (), describe, lambda path, action: (*path, action), num_agents=2, num_actions=3, name="dealt"
     )
 
@@ -43,10 +47,10 @@ def world():
 def terminal_only():
     def describe(path):
         if len(path) < 2:
-            return tree.Node(len(path), [0.0, 0.0], f"turn {len(path)}", (0, 1))
-        return tree.Node(tree.TERMINAL, [float(3 * path[0] - path[1]), 2.0 - path[1]])
+            return tree_builder.Node(len(path), [0.0, 0.0], f"turn {len(path)}", (0, 1))
+        return tree_builder.Node(tree.TERMINAL, [float(3 * path[0] - path[1]), 2.0 - path[1]])
 
-    return tree.grow(
+    return tree_builder.grow(
         (), describe, lambda path, action: (*path, action), num_agents=2, num_actions=2, name="last"
     )
 
@@ -154,12 +158,25 @@ def test_the_shift_changes_no_advantage():
         np.testing.assert_allclose(values["own"], values["shifted"], atol=1e-12)
 
 
-def test_the_return_bound_is_reached():
+def test_spec_bounds_hold_and_are_reached():
     t = world()
     totals = np.array(
         [t.shifted_rewards[path_to(t, r)].sum(axis=0) for r in np.flatnonzero(t.player == tree.TERMINAL)]
     )
-    np.testing.assert_allclose(t.return_bound, -totals.min())
+    np.testing.assert_allclose(t.spec.return_bound, -totals.min())
+    assert t.spec.horizon == 2
+    assert (t.spec.num_agents, t.spec.num_actions) == (2, 3)
+    received = []
+    for row in np.flatnonzero(t.player != tree.CHANCE):
+        total = t.shifted_rewards[row].copy()
+        above = t.parent[row]
+        while above >= 0 and t.player[above] == tree.CHANCE:
+            total += t.shifted_rewards[above]
+            above = t.parent[above]
+        received.append(total)
+    # Chance histories count too, so the bound may lie beyond what is received.
+    assert t.spec.reward_bound >= -np.min(received) - 1e-12
+    assert t.spec.reward_bound <= t.spec.return_bound + 1e-12
 
 
 # Chance.
@@ -182,3 +199,106 @@ def implied(threshold, alias):
     """The distribution that an alias table draws from."""
     count = len(alias)
     return np.bincount(alias, (1 - threshold) / count, minlength=count) + threshold / count
+
+
+def test_chance_is_sampled_with_its_probabilities():
+    # 200,000 deals, 5 standard errors each; the rows that follow are the deals.
+    t, count = world(), 200_000
+    keys = jax.random.split(jax.random.key(0), count)
+    rows = np.asarray(jax.jit(jax.vmap(lambda key: t.initial(key=key).row))(keys))
+    children = np.flatnonzero(t.parent == 0)
+    frequencies = np.bincount(rows, minlength=t.num_histories)[children] / count
+    p = t.chance[children]
+    assert np.all(np.abs(frequencies - p) <= 5 * np.sqrt(p * (1 - p) / count))
+
+
+def test_impossible_outcomes_never_come():
+    t = world()
+    first = np.flatnonzero((t.parent == 0) & (t.incoming_action == 1))[0]
+    history = tree.TreeHistory(jnp.asarray(first, jnp.int32), jnp.zeros(2))
+    keys = jax.random.split(jax.random.key(2), 20_000)
+    play = jax.jit(jax.vmap(lambda key: t.apply(history, jnp.asarray(2, jnp.int32), key=key).row))
+    rows = np.unique(play(keys))
+    outcomes = [t.incoming_action[path_to(t, row)[3]] for row in rows]
+    assert set(outcomes) == {1, 2}  # outcome 0 has probability 0
+
+
+@pytest.mark.thorough
+def test_played_returns_have_the_exact_expectation():
+    # 100,000 episodes, 5 standard errors; rewards at chance histories are part of them.
+    t, count = world(), 100_000
+    table = random_policy(t)
+    device = jnp.asarray(table, jnp.float32)
+
+    def episode(key):
+        keys = jax.random.split(key, 5)
+        history = t.initial(key=keys[0])
+        total = t.reward(history)
+        for i in (1, 3):
+            going = t.continuation(history)
+            chances = jnp.where(going > 0, device[t.information_state_of(history)], jnp.ones(3) / 3)
+            action = jax.random.choice(keys[i], 3, p=chances)
+            history = t.apply(history, action, key=keys[i + 1])
+            total = total + going * t.reward(history)
+        return total, t.continuation(history)
+
+    totals, going = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(1), count))
+    assert not np.any(going)
+    totals = np.asarray(totals, np.float64) + t.return_shift
+    expected = sum(reach * total for reach, total in oracles.tree_returns(t, table))
+    assert np.all(np.abs(totals.mean(axis=0) - expected) <= 5 * totals.std(axis=0) / np.sqrt(count))
+
+
+# The tree as a process.
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("make", [world, terminal_only])
+def test_a_tree_is_a_process(make):
+    t = make()
+    assert isinstance(t, process.Process)
+    process.check_process(t, num_episodes=8, num_steps=4)
+
+
+def test_answers_at_every_history_match_the_arrays():
+    t = world()
+    rows = np.flatnonzero(t.player != tree.CHANCE)
+    histories = tree.TreeHistory(jnp.asarray(rows, jnp.int32), jnp.zeros((len(rows), 2)))
+    legal, observation, agent, going = jax.jit(
+        jax.vmap(lambda h: (t.legal_actions(h), t.observation(h), t.active_agent(h), t.continuation(h)))
+    )(histories)
+    for i, row in enumerate(rows):
+        ended = t.player[row] == tree.TERMINAL
+        assert float(going[i]) == (0 if ended else 1)
+        state = t.information_state[row]
+        np.testing.assert_array_equal(legal[i], np.zeros(3) if ended else t.legal[state])
+        np.testing.assert_array_equal(
+            observation[i], np.zeros(t.features.shape[1]) if ended else t.features[state]
+        )
+        if not ended:
+            assert int(agent[i]) == t.player[row]
+
+
+def test_actions_lead_to_their_children():
+    t = terminal_only()
+    for row in np.flatnonzero(t.player >= 0):
+        for child in np.flatnonzero(t.parent == row):
+            history = tree.TreeHistory(jnp.asarray(row, jnp.int32), jnp.zeros(2))
+            after = t.apply(history, int(t.incoming_action[child]), key=jax.random.key(0))
+            assert int(after.row) == child
+            np.testing.assert_allclose(after.reward, t.shifted_rewards[child])
+
+
+def test_plain_calls_do_not_recompile(count_compilations):
+    t = world()
+    action = jnp.zeros((), jnp.int32)
+    t.apply(t.initial(key=jax.random.key(0)), action, key=jax.random.key(1))
+    with count_compilations() as seen:
+        t.apply(t.initial(key=jax.random.key(2)), action, key=jax.random.key(3))
+    assert seen.count == 0
+
+
+def test_features_can_be_replaced():
+    t = world()
+    other = dataclasses.replace(t, features=np.zeros((t.num_information_states, 2), np.float32))
+    assert other.spec.observation_size == 2

@@ -4,7 +4,7 @@ import numpy as np
 from pohp_neurd.games import matrix_game
 
 from pohp_neurd import exact
-from pohp_neurd.finite import tree
+from pohp_neurd.finite import tree, tree_builder
 
 CHANCES = (0.9, 0.1)
 
@@ -14,14 +14,14 @@ def unequal_odds():
 
     def describe(path):
         if len(path) == 0:
-            return tree.Node(tree.CHANCE, [0.0], None, range(2), CHANCES)
+            return tree_builder.Node(tree.CHANCE, [0.0], None, range(2), CHANCES)
         if len(path) == 1:
-            return tree.Node(0, [0.0], "stop or go on", range(2))
+            return tree_builder.Node(0, [0.0], "stop or go on", range(2))
         if path[1] == 1 and len(path) == 2:
-            return tree.Node(0, [0.0], "last choice", range(2))
-        return tree.Node(tree.TERMINAL, [-float(path[0] != path[-1])])
+            return tree_builder.Node(0, [0.0], "last choice", range(2))
+        return tree_builder.Node(tree.TERMINAL, [-float(path[0] != path[-1])])
 
-    return tree.grow(
+    return tree_builder.grow(
         (), describe, lambda path, action: (*path, action), num_agents=1, num_actions=2, name="unequal odds"
     )
 

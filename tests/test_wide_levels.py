@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pohp_neurd import exact
-from pohp_neurd.finite import evaluation, tree
+from pohp_neurd.finite import evaluation, tree, tree_builder
 
 WORTH = [-1.0 - np.random.default_rng(width).random(width) for width in range(1, 8)]
 """What each action of each of seven states is worth: never above −1."""
@@ -19,12 +19,12 @@ def seven_widths():
 
     def describe(path):
         if len(path) == 0:
-            return tree.Node(tree.CHANCE, [0.0], None, range(7), (1 / 7,) * 7)
+            return tree_builder.Node(tree.CHANCE, [0.0], None, range(7), (1 / 7,) * 7)
         if len(path) == 1:
-            return tree.Node(0, [0.0], f"width {path[0] + 1}", range(path[0] + 1))
-        return tree.Node(tree.TERMINAL, [WORTH[path[0]][path[1]]])
+            return tree_builder.Node(0, [0.0], f"width {path[0] + 1}", range(path[0] + 1))
+        return tree_builder.Node(tree.TERMINAL, [WORTH[path[0]][path[1]]])
 
-    return tree.grow(
+    return tree_builder.grow(
         (), describe, lambda path, action: (*path, action), num_agents=1, num_actions=7, name="seven widths"
     )
 

@@ -17,9 +17,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from pohp_neurd import checks
+from pohp_neurd import agent_state, checks
 from pohp_neurd.bandit import learners
-from pohp_neurd.finite import sequence_form, tree
+from pohp_neurd.finite import tree
 
 
 class Problem(NamedTuple):
@@ -171,9 +171,10 @@ def pure_policies(world: tree.Tree, agent: int) -> Int[np.ndarray, "X S"]:
     their own actions never lead would be the same arm twice; they are listed once.
     """
     checks.index("agent", agent, world.num_agents)
-    if sequence_form.build(world).slot is None:
+    verdict = agent_state.has_perfect_recall(world, agent_state.information_state(world))
+    if not verdict:
         raise ValueError(
-            f"pure policies are enumerated for agents with perfect recall, but those of {world.name} forget."
+            f"pure policies are enumerated for agents with perfect recall, but {verdict.reason}."
         )
     following = _following(world, agent)
     count = _ways(world, following, (-1, -1))

@@ -183,7 +183,7 @@ def _loop(config: game_config.Config) -> tuple[self_play.Loop, self_play.Arena]:
     loop = self_play.loop(
         _network_learner(config, tree, arena.seats) if neural_policy else _table_learner(config),
         num_episodes=config.batch_size or 1,
-        scale=max(tree.return_bound, 1e-6),
+        scale=max(tree.spec.return_bound or 0.0, 1e-6),
         update=config.update,
         weights=config.weights,
         alternating=config.alternating,

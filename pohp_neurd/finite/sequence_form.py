@@ -80,10 +80,22 @@ class SequenceForm(NamedTuple):
     None where several recall states share a row of the table: then a table has no slot of its own."""
 
 
-def build(tree: trees.Tree) -> SequenceForm:
-    """The sequence form of `tree`, in numpy and float64."""
-    recall, slots, last = _sequences(tree)
-    chance, row = tree.chance_reach, recall.information_state
+def build(tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None) -> SequenceForm:
+    """The sequence form of `tree`, in numpy and float64.
+
+    `agent_states` are the policy's rows at every decision, where they are not the information states.
+    """
+    recall = _recall_states(tree)
+    if agent_states is None:
+        agent_states = tree.information_state
+    row = np.zeros(len(recall.player), np.int64)
+    decisions = recall.at >= 0
+    row[recall.at[decisions]] = agent_states[decisions]
+    if not np.array_equal(row[recall.at[decisions]], agent_states[decisions]):
+        raise ValueError("an agent state must be a function of what its agent has seen and done.")
+    slots = [_slots(tree, recall, row, agent) for agent in range(tree.num_agents)]
+    chance = tree.chance_reach
+    last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
     agents = []
     for agent in range(tree.num_agents):
         rows = np.flatnonzero(tree.rewards[:, agent])
@@ -105,7 +117,10 @@ class Arrivals(NamedTuple):
 
 def arrivals(tree: trees.Tree) -> Arrivals:
     """The sums over the histories of every information state; needs perfect recall, as `build` tells."""
-    _, _, last = _sequences(tree)
+    recall = _recall_states(tree)
+    row = recall.information_state
+    slots = [_slots(tree, recall, row, agent) for agent in range(tree.num_agents)]
+    last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
     chance = tree.chance_reach
     sums, owners = [], []
     for agent in range(tree.num_agents):
@@ -170,13 +185,6 @@ def _recall_states(tree: trees.Tree) -> _Recall:
     )
 
 
-def _sequences(tree: trees.Tree) -> tuple[_Recall, list["_Slots"], list[np.ndarray]]:
-    """Recall states, each agent's slots, and its `_last_sequence` at each history."""
-    recall = _recall_states(tree)
-    slots = [_slots(tree, recall, agent) for agent in range(tree.num_agents)]
-    return recall, slots, [_last_sequence(tree, recall, of, agent) for agent, of in enumerate(slots)]
-
-
 class _Rectangle(NamedTuple):
     """States of one level and one width."""
 
@@ -197,7 +205,7 @@ class _Slots(NamedTuple):
     entry: Int[np.ndarray, "slots"]
 
 
-def _slots(tree: trees.Tree, recall: _Recall, agent: int) -> _Slots:
+def _slots(tree: trees.Tree, recall: _Recall, row: Int[np.ndarray, "R"], agent: int) -> _Slots:
     first, stop = np.searchsorted(recall.player, [agent, agent + 1])
     levels, offsets, entries = [], [], []
     of = np.full((len(recall.player), tree.num_actions), -1, np.int32)
@@ -213,8 +221,7 @@ def _slots(tree: trees.Tree, recall: _Recall, agent: int) -> _Slots:
             place = within + np.arange(actions.size).reshape(actions.shape)
             real = actions >= 0
             of[np.repeat(states[chosen], real.sum(axis=1)), actions[real]] = place[real]
-            row = recall.information_state[states[chosen], None].astype(np.int64)
-            entry = row * tree.num_actions + actions
+            entry = row[states[chosen]][:, None] * tree.num_actions + actions
             entries.append(np.where(real, entry, -1).reshape(-1))
             rectangles.append(_Rectangle(states[chosen], actions))
             within += actions.size

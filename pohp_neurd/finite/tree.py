@@ -1,19 +1,22 @@
 """A finite process as arrays: every history a row, depth by depth, children side by side.
 
-What `exact` sweeps over and `rollout` plays on. Here the daimon's moves (chance) are histories of their
-own, so that their probabilities can be summed over. `grow` lays out a process that is described node by node.
+Pipeline: this is a Process too, so rollouts run on it inside jit, and it is what `exact` sweeps over. Here
+the daimon's moves (chance) are histories of their own, so that their probabilities can be summed over.
 """
 
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import checks
+from pohp_neurd import process, types
 
 CHANCE = -1
 TERMINAL = -2
@@ -141,14 +144,70 @@ class Tree:
         return self.along_paths(self.shifted_rewards)
 
     @functools.cached_property
-    def return_bound(self) -> float:
-        """The width of the returns: shifted to be never positive, none is below minus this."""
-        return float(-self.shifted_returns.min())
-
-    @functools.cached_property
     def return_shift(self) -> Float[np.ndarray, "P"]:
         """What must be added to a shifted return to get the game's own."""
         return self.best_return_to_go[0] + self.rewards[0]
+
+    @functools.cached_property
+    def spec(self) -> process.Spec:
+        """The sizes and bounds, as a Process."""
+        arrivals = self.shifted_rewards.copy()
+        for start, stop in itertools.pairwise(self.levels[1:]):
+            # Rewards at chance histories are received with the next active one.
+            above = self.parent[start:stop]
+            arrivals[start:stop] += np.where((self.player[above] == CHANCE)[:, None], arrivals[above], 0.0)
+        return process.Spec(
+            num_agents=self.num_agents,
+            num_actions=self.num_actions,
+            observation_size=self.features.shape[1],
+            reward_bound=float(-arrivals.min()),
+            horizon=int(self.turns.sum(axis=1).max()),
+            return_bound=float(-self.shifted_returns.min()),
+        )
+
+    @functools.cached_property
+    def device(self) -> "DeviceTree":
+        """The arrays that playing needs, float32, ready for jit."""
+        return _device_tree(self)
+
+    def initial(self, *, key: types.Key) -> "TreeHistory":
+        """The root, after the daimon's opening moves."""
+        root = jnp.zeros((), jnp.int32)
+        return _reply(self.device, root, jnp.zeros(self.num_agents, jnp.float32), key)
+
+    def active_agent(self, history: "TreeHistory") -> Int[Array, ""]:
+        """Whose turn it is; at a terminal history, agent 0 for want of any."""
+        return jnp.maximum(self.device.player[history.row], 0)
+
+    def observation(self, history: "TreeHistory") -> Float[Array, "D"]:
+        """The information-state tensor; zeros at a terminal history."""
+        state = self.information_state_of(history)
+        return jnp.where(state >= 0, self.device.features[state], 0.0)
+
+    def information_state_of(self, history: "TreeHistory") -> Int[Array, ""]:
+        """The row of the active agent's information state; -1 at a terminal history."""
+        return self.device.information_state[history.row]
+
+    def legal_actions(self, history: "TreeHistory") -> Bool[Array, "A"]:
+        """The legal actions of the information state."""
+        state = self.information_state_of(history)
+        return self.device.legal[state] & (state >= 0)
+
+    def apply(self, history: "TreeHistory", action: types.Action, *, key: types.Key) -> "TreeHistory":
+        """The child that `action` leads to, and then chance until an agent is to act."""
+        state = self.information_state_of(history)
+        row = self.device.first_child[history.row] + self.device.action_rank[state, action]
+        following = _reply(self.device, row, self.device.rewards[row], key)
+        ended = self.continuation(history) == 0
+        return jax.tree.map(lambda old, new: jnp.where(ended, old, new), history, following)
+
+    def reward(self, history: "TreeHistory") -> Float[Array, "P"]:
+        """Shifted rewards since the last decision, those of chance histories included."""
+        return history.reward
+
+    def continuation(self, history: "TreeHistory") -> Float[Array, ""]:
+        """0 at terminal histories, 1 elsewhere."""
+        return (self.device.player[history.row] != TERMINAL).astype(jnp.float32)
 
 
 def acted(
@@ -173,6 +232,82 @@ def at_turn(values: np.ndarray, player: Int[np.ndarray, "N"]) -> np.ndarray:
     return np.take_along_axis(values, np.maximum(player, 0)[:, None], axis=1)[:, 0]
 
 
+class TreeHistory(NamedTuple):
+    """A history of a tree while it is being played."""
+
+    row: Int[Array, ""]
+    reward: Float[Array, "P"]
+
+
+class DeviceTree(NamedTuple):
+    """What playing on a tree reads, as device arrays."""
+
+    first_child: Int[Array, "N"]
+    num_children: Int[Array, "N"]
+    player: Int[Array, "N"]
+    rewards: Float[Array, "N P"]
+    information_state: Int[Array, "N"]
+    action_rank: Int[Array, "S A"]
+    """The place of each legal action among the children."""
+    legal: Bool[Array, "S A"]
+    features: Float[Array, "S D"]
+    alias_threshold: Float[Array, "N"]
+    alias: Int[Array, "N"]
+
+
+@jax.jit
+def _reply(device: DeviceTree, row: Array, reward: Array, key: types.Key) -> TreeHistory:
+    """The history at `row`, or where it is the daimon's turn there, the next at which it is not."""
+
+    def is_chance(carry: tuple[Array, Array, types.Key]) -> Bool[Array, ""]:
+        return device.player[carry[0]] == CHANCE
+
+    def draw(carry: tuple[Array, Array, types.Key]) -> tuple[Array, Array, types.Key]:
+        row, reward, key = carry
+        key, here = jax.random.split(key)
+        # Walker's alias method: one uniform number and two look-ups for any number of outcomes.
+        uniform = jax.random.uniform(here, dtype=jnp.float32)
+        scaled = uniform * device.num_children[row].astype(jnp.float32)
+        column = jnp.minimum(scaled.astype(jnp.int32), device.num_children[row] - 1)
+        child = device.first_child[row] + column
+        kept = scaled - column.astype(jnp.float32) < device.alias_threshold[child]
+        child = jnp.where(kept, child, device.alias[child])
+        return child, reward + device.rewards[child], key
+
+    row, reward, _ = jax.lax.while_loop(is_chance, draw, (row, reward, key))
+    return TreeHistory(row, reward)
+
+
+def _device_tree(tree: Tree) -> DeviceTree:
+    threshold, alias = _alias_tables(tree)
+    rank = np.cumsum(tree.legal, axis=1) - 1
+    with jax.ensure_compile_time_eval():
+        return DeviceTree(
+            first_child=jnp.asarray(tree.first_child, jnp.int32),
+            num_children=jnp.asarray(tree.num_children, jnp.int32),
+            player=jnp.asarray(tree.player, jnp.int32),
+            rewards=jnp.asarray(tree.shifted_rewards, jnp.float32),
+            information_state=jnp.asarray(tree.information_state, jnp.int32),
+            action_rank=jnp.asarray(np.maximum(rank, 0), jnp.int32),
+            legal=jnp.asarray(tree.legal),
+            features=jnp.asarray(tree.features, jnp.float32),
+            alias_threshold=jnp.asarray(threshold, jnp.float32),
+            alias=jnp.asarray(alias, jnp.int32),
+        )
+
+
+def _alias_tables(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+    """Walker's tables for the children of every chance history; 1 and oneself elsewhere."""
+    threshold = np.ones(tree.num_histories)
+    alias = np.arange(tree.num_histories)
+    for row in np.flatnonzero(tree.player == CHANCE):
+        first, count = int(tree.first_child[row]), int(tree.num_children[row])
+        block = slice(first, first + count)
+        threshold[block], other = alias_table(tree.chance[block])
+        alias[block] = first + other
+    return threshold, alias
+
+
 def alias_table(
     probabilities: Float[np.ndarray, "k"],
 ) -> tuple[Float[np.ndarray, "k"], Int[np.ndarray, "k"]]:
@@ -195,179 +330,3 @@ def alias_table(
         if scaled[much] < 1:
             small.append(large.pop())
     return threshold, alias
-
-
-class Node(NamedTuple):
-    """A history as `grow` is told of it."""
-
-    player: int
-    """The agent that acts, CHANCE or TERMINAL."""
-    rewards: Sequence[float] | np.ndarray
-    """On arrival here."""
-    information_state: Hashable = None
-    actions: Sequence[int] = ()
-    """Legal actions of the agent, or chance outcomes, in ascending order."""
-    probabilities: Sequence[float] = ()
-    """Of the chance outcomes."""
-
-
-@dataclasses.dataclass
-class Rows:
-    """Histories in the order of a walk, depth first and children in order: one entry a history."""
-
-    parent: list[int] = dataclasses.field(default_factory=list)
-    """-1 for the root, which comes first."""
-    depth: list[int] = dataclasses.field(default_factory=list)
-    action: list[int] = dataclasses.field(default_factory=list)
-    chance: list[float] = dataclasses.field(default_factory=list)
-    player: list[int] = dataclasses.field(default_factory=list)
-    state: list[int] = dataclasses.field(default_factory=list)
-    """The information state's number in the order of first visit; -1 where no agent acts."""
-    rewarded: list[int] = dataclasses.field(default_factory=list)
-    """The histories with a reward, and in `rewards`, one after the other, what every agent gets there."""
-    rewards: list[float] = dataclasses.field(default_factory=list)
-    states: dict[tuple[int, Hashable], int] = dataclasses.field(default_factory=dict)
-    """(agent, information state) -> its number."""
-    actions: list[Sequence[int]] = dataclasses.field(default_factory=list)
-    """The legal actions of each information state."""
-
-    def check_actions(self, identity: tuple[int, Hashable], number: int, actions: Sequence[int]) -> None:
-        """Raises if a history has other legal actions than the first one of its information state."""
-        if tuple(self.actions[number]) != tuple(actions):
-            raise ValueError(
-                f"information state {identity[1]!r} of agent {identity[0]} has legal actions "
-                f"{tuple(self.actions[number])} at one history and {tuple(actions)} at another; an agent "
-                "could not tell which."
-            )
-
-
-def grow(
-    root: Any,
-    describe: Callable[[Any], Node],
-    child: Callable[[Any, int], Any],
-    *,
-    num_agents: int,
-    num_actions: int,
-    name: str = "process",
-) -> Tree:
-    """The tree of a small process that is described node by node, in Python.
-
-    `describe(node)` tells what a node is, `child(node, action)` leads on. A compiled OpenSpiel game
-    comes from `openspiel.compile_game`, which does the same faster.
-    """
-    rows = Rows()
-    stack = [(root, -1, -1, 1.0, 0)]
-    while stack:
-        node, parent, action, chance, depth = stack.pop()
-        told, row, state = describe(node), len(rows.parent), -1
-        _check(told, num_agents, num_actions)
-        if told.player >= 0:
-            identity = (told.player, told.information_state)
-            state = rows.states.setdefault(identity, len(rows.states))
-            if state == len(rows.actions):
-                rows.actions.append(tuple(told.actions))
-            rows.check_actions(identity, state, told.actions)
-        if any(told.rewards):
-            rows.rewarded.append(row)
-            rows.rewards.extend(told.rewards)
-        rows.parent.append(parent)
-        rows.depth.append(depth)
-        rows.action.append(action)
-        rows.chance.append(chance)
-        rows.player.append(told.player)
-        rows.state.append(state)
-        by_chance = told.player == CHANCE
-        probabilities = told.probabilities if by_chance else [1.0] * len(told.actions)
-        outcomes = list(zip(told.actions, probabilities, strict=True))
-        for act, probability in reversed(outcomes):
-            stack.append((child(node, act), row, act, probability, depth + 1))
-    return lay_out(rows, num_agents=num_agents, num_actions=num_actions, name=name)
-
-
-def _check(node: Node, num_agents: int, num_actions: int) -> None:
-    """Raises unless `node` is a history that a tree can hold."""
-    if not (node.player in (CHANCE, TERMINAL) or 0 <= node.player < num_agents):
-        raise ValueError(
-            f"a history's player must be CHANCE, TERMINAL or one of 0 to {num_agents - 1}, "
-            f"but is {node.player}."
-        )
-    checks.shape("a history's rewards", node.rewards, (num_agents,))
-    actions = list(node.actions)
-    if node.player == TERMINAL:
-        if actions:
-            raise ValueError(f"a terminal history has no actions, but this one has {actions}.")
-        return
-    if not actions or any(one >= other for one, other in itertools.pairwise(actions)):
-        raise ValueError(f"a history needs actions in ascending order, but has {actions}.")
-    if node.player == CHANCE:
-        checks.shape("probabilities of chance", node.probabilities, (len(actions),))
-        checks.distribution("probabilities of chance", node.probabilities)
-    else:
-        checks.index("an action", actions, num_actions)
-
-
-def lay_out(
-    rows: Rows,
-    *,
-    num_agents: int,
-    num_actions: int,
-    name: str,
-    features: Float[np.ndarray, "S D"] | None = None,
-) -> Tree:
-    """The tree of `rows`; `features` are in the order of first visit, by default one-hot.
-
-    Information states are put in the order of agents, of own turns within an agent, and of first visit
-    within a turn: so a sweep over an agent's turns finds each of them in one piece.
-    """
-    count, num_states = len(rows.parent), len(rows.states)
-    depth = np.array(rows.depth, np.int32)
-    # Sorting a depth-first walk by depth, stably, brings the children of a history side by side, in the
-    # order of their parents.
-    walked = np.argsort(depth, kind="stable").astype(np.int32)
-    place = np.empty(count, np.int32)
-    place[walked] = np.arange(count, dtype=np.int32)
-    levels = (0, *np.cumsum(np.bincount(depth)).tolist())
-    parent = place[np.array(rows.parent, np.int32)[walked]]
-    parent[0] = -1
-    player = np.array(rows.player, np.int8)[walked]
-    num_children = np.bincount(parent[1:], minlength=count).astype(np.int32)
-    first_child = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, 0)
-    rewards = np.zeros((count, num_agents))
-    if rows.rewarded:
-        rewards[place[rows.rewarded]] = np.array(rows.rewards, np.float64).reshape(-1, num_agents)
-    visited = np.array(rows.state, np.int32)[walked]
-    owners = np.array([agent for agent, _ in rows.states], np.int32)
-    turns = np.zeros(num_states, np.int32)
-    decisions = visited >= 0
-    taken = along_paths(acted(parent, player, num_agents).astype(np.int32), parent, levels)
-    turns[visited[decisions]] = at_turn(taken, player)[decisions]
-    order = np.lexsort((turns, owners))
-    number = np.full(num_states + 1, -1, np.int32)  # the last entry is that of -1, no state
-    number[order] = np.arange(num_states, dtype=np.int32)
-    legal = np.zeros((num_states, num_actions), bool)
-    sizes = [len(actions) for actions in rows.actions]
-    columns = np.fromiter(itertools.chain.from_iterable(rows.actions), np.int32, sum(sizes))
-    legal[np.repeat(number[:-1], sizes), columns] = True
-    names = [str(identity) for _, identity in rows.states]
-    if features is None:
-        features = np.eye(max(num_states, 1), dtype=np.float32)[:num_states]
-    else:
-        features = features[order]
-    return Tree(
-        num_agents=num_agents,
-        num_actions=num_actions,
-        levels=levels,
-        parent=parent,
-        first_child=first_child.astype(np.int32),
-        num_children=num_children,
-        incoming_action=np.array(rows.action, np.int32)[walked],
-        player=player,
-        chance=np.array(rows.chance, np.float64)[walked],
-        rewards=rewards,
-        information_state=number[visited],
-        state_player=owners[order],
-        legal=legal,
-        features=features,
-        information_state_strings=tuple(names[i] for i in order),
-        name=name,
-    )

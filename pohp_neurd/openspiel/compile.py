@@ -16,7 +16,7 @@ from open_spiel.python import observation as observations
 
 from pohp_neurd import agent_state as agent_states
 from pohp_neurd import checks
-from pohp_neurd.finite import graph, tree
+from pohp_neurd.finite import graph, tree, tree_builder
 from pohp_neurd.openspiel import graph_builder
 
 MAX_HISTORIES = 5_000_000
@@ -111,7 +111,7 @@ def compile_game(
         raise ValueError(f"{game} cannot be walked: {error}.") from None
     # Some games have actions beyond the number that they declare.
     largest = max((max(actions, default=0) for actions in rows.actions), default=0)
-    compiled = tree.lay_out(
+    compiled = tree_builder.lay_out(
         rows,
         num_agents=game.num_players(),
         num_actions=max(game.num_distinct_actions(), largest + 1),
@@ -304,7 +304,7 @@ def _playouts_above(game: Any, max_histories: int) -> int:
     return above
 
 
-def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree.Rows, np.ndarray | None]:
+def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.Rows, np.ndarray | None]:
     """Every history, and for every information state what a network sees of it, if the game has tensors.
 
     This loop runs once a history, in Python: it is flat, calls OpenSpiel as seldom as it can, and goes
@@ -323,7 +323,7 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree.Rows, np.
             stacklevel=3,
         )
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    rows, tensors = tree.Rows(), []
+    rows, tensors = tree_builder.Rows(), []
     states, actions_of = rows.states, rows.actions
     # An entry: the state before, then what its row will say of how it was reached.
     nothing = [0.0] * game.num_players()

@@ -1,12 +1,13 @@
 """Cart pole beside Gymnasium's classic CartPole, and the paper's rewards."""
 
-import conformance
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from pohp_neurd.games import cart_pole
+
+from pohp_neurd import process
 
 
 @pytest.mark.thorough
@@ -16,7 +17,7 @@ from pohp_neurd.games import cart_pole
     ids=str,
 )
 def test_it_is_a_process(world):
-    conformance.check_process(world)
+    process.check_process(world)
 
 
 def random_episode(seed, apply, dtype):

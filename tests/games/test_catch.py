@@ -1,12 +1,13 @@
 """Catch beside bsuite's catch, and figures that are mathematics."""
 
-import conformance
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from bsuite.environments import catch as bsuite_catch
 from pohp_neurd.games import catch
+
+from pohp_neurd import process
 
 WORLDS = [
     catch.Catch(),
@@ -21,7 +22,7 @@ WORLDS = [
 @pytest.mark.thorough
 @pytest.mark.parametrize("world", WORLDS, ids=str)
 def test_it_is_a_process(world):
-    conformance.check_process(world)
+    process.check_process(world)
 
 
 def test_it_steps_in_lock_step_with_bsuite():

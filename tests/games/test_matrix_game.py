@@ -1,5 +1,7 @@
 """Matrix games and the bandit."""
 
+import jax
+import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import oracles
@@ -23,7 +25,7 @@ def test_nobody_sees_the_others():
     world = matrix_game.zero_sum(matrix_game.ROCK_PAPER_SCISSORS)
     assert world.num_histories == 1 + 3 + 9
     assert world.num_information_states == 2
-    assert world.turns.sum(axis=1).max() == 2
+    assert world.spec.horizon == 2
 
 
 def test_biased_rock_paper_scissors_has_the_equilibrium_it_says():
@@ -38,12 +40,17 @@ def test_zero_sum_pays_nothing_in_all():
     np.testing.assert_array_equal(world.return_shift, [2.0, 2.0])
 
 
+@pytest.mark.thorough
 def test_bandit_costs_what_it_says():
     misses = [0.2, 0.7, 0.0]
     world = matrix_game.bandit(misses)
     for arm, miss in enumerate(misses):
         expected = sum(reach * total for reach, total in oracles.tree_returns(world, np.eye(3)[[arm]]))
         np.testing.assert_allclose(expected, [-miss])
+    first = world.initial(key=jax.random.key(0))
+    keys = jax.random.split(jax.random.key(1), 20_000)  # 5 standard errors
+    pull = jax.jit(jax.vmap(lambda key: world.reward(world.apply(first, jnp.asarray(1), key=key))[0]))
+    assert abs(float(np.mean(pull(keys))) + 0.7) <= 5 * np.sqrt(0.7 * 0.3 / 20_000)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 """Compiled games: sizes, structure, errors, and play on them."""
 
+import jax
 import numpy as np
 import pyspiel
 import pytest
 
-from pohp_neurd import exact, openspiel
-from pohp_neurd.finite import sequence_form
+from pohp_neurd import agent_state, exact, openspiel, process
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 
@@ -87,8 +87,36 @@ def test_every_history_says_what_openspiel_says(leduc):
         pytest.param("goofspiel(num_cards=3,imp_info=True)", marks=pytest.mark.slow),
     ],
 )
-def test_compiled_games_have_perfect_recall(name):
-    assert sequence_form.build(openspiel.compile_game(name)).slot is not None
+def test_compiled_games_are_processes(name):
+    tree = openspiel.compile_game(name)
+    process.check_process(tree, num_episodes=8, num_steps=12)
+    assert agent_state.has_perfect_recall(tree, agent_state.information_state(tree))
+
+
+@pytest.mark.thorough
+def test_sampled_play_agrees_with_exact_returns():
+    """100,000 episodes of uniform play: the mean return is the exact one within 5 standard errors."""
+    tree = openspiel.compile_game("kuhn_poker(players=3)")
+
+    def episode(key):
+        def step(carry, step_key):
+            history, total = carry
+            act_key, reply_key = jax.random.split(step_key)
+            legal = tree.legal_actions(history)
+            action = jax.random.categorical(act_key, jax.numpy.where(legal, 0.0, -1e9))
+            going = tree.continuation(history)
+            history = tree.apply(history, action, key=reply_key)
+            return (history, total + going * tree.reward(history)), None
+
+        first = tree.initial(key=key)
+        steps = jax.random.split(jax.random.fold_in(key, 1), tree.spec.horizon)
+        return jax.lax.scan(step, (first, tree.reward(first)), steps)[0][1]
+
+    returns = np.asarray(jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(0), 100_000)))
+    returns = returns + tree.return_shift
+    error = returns.std(axis=0) / np.sqrt(len(returns))
+    expected = exact.expected_returns(tree, exact.uniform(tree))
+    assert np.all(np.abs(returns.mean(axis=0) - expected) < 5 * error)
 
 
 def test_intermediate_rewards_are_where_they_are_earned():
@@ -98,6 +126,13 @@ def test_intermediate_rewards_are_where_they_are_earned():
     assert np.any(tree.player[earned] >= 0)
     assert np.any(tree.player[earned] == trees.TERMINAL)
     assert np.all(tree.shifted_rewards <= 0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*no information-state strings")
+def test_a_repeated_game_is_a_process():
+    tree = openspiel.compile_game("repeated_game(stage_game=matrix_pd(),num_repetitions=2)")
+    process.check_process(tree, num_steps=8)
 
 
 def test_games_of_one_player_and_small_chance():
