@@ -129,7 +129,8 @@ def measure(name: str, **keywords) -> Row:
     while episodes < train and (decisions < DECISIONS or episodes < LEAST):
         decisions += episode(env, agents, random, False)[1]
         episodes += 1
-        loss = max([loss, *(agent.loss / agent._scale**2 for agent in agents if agent.loss is not None)])
+        learnt = [agent for agent in agents if agent.loss is not None]
+        loss = max([loss, *(agent.loss / agent._learning.returns.scale**2 for agent in learnt)])
     gains, variance = [], 0.0
     for player, agent in enumerate(agents):
         lone = [agent if seat == player else None for seat in range(len(agents))]
@@ -141,7 +142,7 @@ def measure(name: str, **keywords) -> Row:
         name,
         episodes,
         decisions,
-        int(agents[0]._state.updates),
+        int(agents[0]._learning.state.updates),
         loss,
         max(float(np.abs(weight).max()) for agent in agents for weight in agent.get_weights()),
         float(np.mean(gains)),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pohp_neurd
-from pohp_neurd import directions, estimators, learners, tabular
+from pohp_neurd import directions, estimators, learners, optimizers, tabular
 from pohp_neurd.bandit import BanditLearner, reduction
 from pohp_neurd.bandit import learners as bandit_learners
 
@@ -99,7 +99,7 @@ def test_one_state_tabular_neurd_cix_is_hedge_with_cix_step_by_step(exploration)
     with jax.enable_x64(True):
         hedge = reduction(bandit_learners.hedge(step_size), "cix", schedule)
         model = tabular.table(1, num_arms)
-        neurd = learners.learner(model.apply, learners.neurd_cix(schedule), learners.sgd(step_size))
+        neurd = learners.learner(model.apply, directions.neurd_cix(schedule), optimizers.sgd(step_size))
         current, learn, update = jax.jit(hedge.policy), jax.jit(hedge.update), jax.jit(neurd.update)
         state, other = hedge.init(num_arms), neurd.init(model.init(key=jax.random.key(0)))
         for t in range(rounds):

@@ -199,7 +199,7 @@ def test_batches_for_a_learner():
 
 def test_what_cannot_be_played():
     world = play.live_game("kuhn_poker")
-    with pytest.raises(ValueError, match="at least 1, but are 0 and 4"):
+    with pytest.raises(ValueError, match="num_episodes must be at least 1, but is 0"):
         play.play(world, [None], 0, slots=4, key=jax.random.key(0))
     with pytest.raises(ValueError, match="knows no game 'kuhn_pokr'"):
         play.live_game("kuhn_pokr")
