@@ -1,4 +1,4 @@
-"""`NeuRDCIXSolver(game)`, exact updates of all players, against C++ CFR: an iteration, and equal NashConv."""
+"""`NeuRDCIXSolver(game)`, exact updates of all players, against C++ CFR and CFR+."""
 
 import os
 
@@ -20,7 +20,7 @@ def seconds(act):
 
 
 def compare(name, count, repeats, bar, iterations):
-    """Prints the ratio an iteration, then to the NashConv of CFR after a tenth and after all `iterations`."""
+    """Prints the ratio an iteration, then the ratios to the NashConv of both after some `iterations`."""
     game = pyspiel.load_game(name)
     tree = openspiel.compile_game(game)
     cfr, solver = pyspiel.CFRSolver(game), openspiel.NeuRDCIXSolver(tree)
@@ -34,13 +34,19 @@ def compare(name, count, repeats, bar, iterations):
         f"(bar {bar}x)"
     )
 
-    cfr = pyspiel.CFRSolver(game)
-    spent, done = 0.0, 0
+    for peer in (pyspiel.CFRSolver, pyspiel.CFRPlusSolver):
+        to_equal_nash_conv(game, tree, peer, count, iterations)
+
+
+def to_equal_nash_conv(game, tree, peer, count, iterations):
+    cfr, spent, done = peer(game), 0.0, 0
     for made in (iterations // 10, iterations):
         spent += seconds(lambda more=made - done: [cfr.evaluate_and_update_policy() for _ in range(more)])
         done = made
         target = exact.nash_conv(tree, openspiel.table_of(tree, cfr.average_policy()))
-        print(f"  to the NashConv of {made:,} iterations of CFRSolver, {target:.4f} after {spent:.2f} s:")
+        print(
+            f"  to the NashConv of {made:,} iterations of {peer.__name__}, {target:.4f} after {spent:.2f} s:"
+        )
         took, updates, reached = until(tree, count, target, 3 * spent)
         verdict = f"{spent / took:.1f}x" if reached <= target else "not there in three times that"
         print(f"    NeuRDCIXSolver: {reached:.4f} after {updates:,} iterations, {took:.2f} s: {verdict}")
@@ -49,10 +55,13 @@ def compare(name, count, repeats, bar, iterations):
 def until(tree, count, target, limit):
     """Seconds of training (the evaluations between are not counted), iterations, NashConv of the average."""
     solver = openspiel.NeuRDCIXSolver(tree)
-    solver.evaluate_and_update_policy(count)  # compiles; a call of `count` updates that is not timed
+    solver.evaluate_and_update_policy(
+        count
+    )  # compiles: its updates are counted at the price of the next call
     spent, reached = 0.0, float("inf")
     while reached > target and spent <= limit:
-        spent += seconds(lambda: solver.evaluate_and_update_policy(count))
+        took = seconds(lambda: solver.evaluate_and_update_policy(count))
+        spent += took if spent else 2 * took
         reached = solver.nash_conv()
     return spent, solver.updates, reached
 

@@ -123,8 +123,7 @@ def loop(
     checks.one_of("update", update, ("sampled", "expected"))
     checks.one_of("weights", weights, ("realization", "counterfactual"))
     checks.positive("scale", scale)
-    if num_episodes < 1:
-        raise ValueError(f"num_episodes must be at least 1, but is {num_episodes}.")
+    checks.at_least("num_episodes", num_episodes, 1)
 
     def init(arena: Arena, *, key: types.Key) -> State:
         precision = jnp.asarray(0.0, float).dtype

@@ -131,38 +131,14 @@ def thresholded(
     return jnp.where(outward, 0.0, direction)
 
 
-def proximal_step(
-    logits: types.Logits,
-    direction: Float[Array, "A"],
-    magnet_logits: types.Logits,
-    *,
-    step_size: types.Scalar,
-    strength: types.Scalar,
-) -> Float[Array, "A"]:
-    """A table row after one step with the magnet in closed form: (f + α d + α τ m) / (1 + α τ).
-
-    The maximiser of ⟨d, π⟩ − KL(π ‖ old) / α − τ KL(π ‖ magnet), in logits (magnetic mirror descent,
-    Sokota et al. 2023); stable for any strength τ, where following `magnet_pull` needs α τ < 2.
-
-    Args:
-      logits: f.
-      direction: d.
-      magnet_logits: m.
-      step_size: α.
-      strength: τ.
-
-    Returns:
-      The new logits.
-    """
-    checks.non_negative("step_size", step_size)
-    checks.non_negative("strength", strength)
-    return pulled(logits + step_size * direction, magnet_logits, step_size * strength)
-
-
 def pulled(
     moved: Float[types.ArrayLike, "*B A"],
     magnet_logits: Float[types.ArrayLike, "*B A"],
     pull: Float[types.ArrayLike, "..."],
 ) -> Float[Array, "*B A"]:
-    """Logits that have followed their direction already, after the magnet's pull α τ in closed form."""
+    """Logits f + α d, which have followed their direction, after the pull α τ: (f + α d + α τ m) / (1 + α τ).
+
+    With that the step is the maximiser of ⟨d, π⟩ − KL(π ‖ old) / α − τ KL(π ‖ magnet), in logits (magnetic
+    mirror descent, Sokota et al. 2023); stable for any strength τ, where `magnet_pull` needs α τ < 2.
+    """
     return (moved + pull * magnet_logits) / (1.0 + pull)

@@ -267,7 +267,7 @@ def updated(**changes):
         ),
         (lambda: shaping.Magnet(1.0, speed=2.0), "magnet speed must lie in [0, 1], but is 2."),
         (
-            lambda: shaping.proximal_step(np.ones(2), np.ones(2), np.ones(2), step_size=-1.0, strength=0.0),
+            lambda: tally_learners.table(directions.neurd(), step_size=-1.0),
             "step_size must be a finite number of at least 0, but is -1.",
         ),
         (lambda: make(common_mode="no"), "common_mode must be one of paper, dropped, but is 'no'."),

@@ -134,8 +134,8 @@ def test_proximal_step_is_the_maximiser(step_size, strength):
             return -(direction @ pi - near - strength * np.sum(pi * np.log(pi / reference)))
 
         best = scipy.optimize.minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-9}).x
-        rows = [jnp.asarray(x) for x in (logits, direction, magnet)]
-        got = shaping.proximal_step(*rows, step_size=step_size, strength=strength)
+        old_logits, move, reference_logits = (jnp.asarray(x) for x in (logits, direction, magnet))
+        got = shaping.pulled(old_logits + step_size * move, reference_logits, step_size * strength)
         np.testing.assert_allclose(
             oracles.softmax(np.asarray(got), everywhere), oracles.softmax(best, everywhere), atol=1e-6
         )
@@ -145,5 +145,5 @@ def test_proximal_step_is_the_maximiser(step_size, strength):
 def test_proximal_step_without_strength_is_the_plain_step():
     with jax.enable_x64(True):
         rows = [jnp.asarray(x) for x in np.random.default_rng(5).normal(size=(3, 4))]
-        got = shaping.proximal_step(*rows, step_size=0.3, strength=0.0)
+        got = shaping.pulled(rows[0] + 0.3 * rows[1], rows[2], 0.3 * 0.0)
         np.testing.assert_allclose(got, rows[0] + 0.3 * rows[1], rtol=1e-14)

@@ -192,9 +192,7 @@ def test_the_magnet_of_a_table_is_the_proximal_step_at_every_state():
         new, _ = learner.update(seats, state, tally, jnp.asarray(0))
         for row, share in enumerate(np.asarray(tally.visits).sum(axis=1) / 200):
             direction = moved[row] - centre[row]
-            expected = shaping.proximal_step(
-                centre[row], direction, reference[row], step_size=3.0, strength=0.4 * share
-            )
+            expected = shaping.pulled(centre[row] + 3.0 * direction, reference[row], 3.0 * 0.4 * share)
             np.testing.assert_allclose(new.table.logits[row], expected, atol=1e-12)
         np.testing.assert_allclose(new.magnet, 0.75 * reference + 0.25 * new.table.logits, atol=1e-12)
 
