@@ -142,7 +142,8 @@ def loop(
     ) -> tuple[directions.Tally, evaluation.Profile | None]:
         """What there is to learn from, and the plans of a tree if they had to be made for it."""
         if update == "sampled":
-            return rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key)), None
+            tally = rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key))
+            return jax.tree.map(lambda sums: sums.astype(table.dtype), tally), None
         if arena.field is not None:
             return graph.expected_tally(arena.field, table, arena.seats.all.legal), None
         return expected_tally(arena, table, weights)
