@@ -204,6 +204,12 @@ def seats_of(
     )
 
 
+def scale_of(world: trees.Tree | graph.Graph) -> float:
+    """The width of a game's returns, to divide them by."""
+    bound = world.return_bound if isinstance(world, graph.Graph) else world.spec.return_bound
+    return max(bound or 0.0, 1e-6)
+
+
 def arena_of(
     tree: trees.Tree | graph.Graph,
     dtype: Any = jnp.float32,
