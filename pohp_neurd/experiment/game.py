@@ -117,7 +117,6 @@ def build(config: game_config.Config) -> tuple[game_config.Config, run_loop.Task
     for reason in reasons:
         _tell(reason)
     config = game_config.resolved(config, "live")
-    _tell(f"{config.game} is played live.")
     return config, _live(config)
 
 
@@ -154,12 +153,7 @@ def _check_recall(config: game_config.Config, tree: trees.Tree) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _tree(game: str, max_histories: int) -> trees.Tree:
-    made = openspiel.compile_game(openspiel.load_game(game), max_histories=max_histories)
-    _tell(
-        f"{game} as a tree: {made.num_histories:,} histories, {made.num_information_states:,} information "
-        "states."
-    )
-    return made
+    return openspiel.compile_game(openspiel.load_game(game), max_histories=max_histories)
 
 
 @functools.lru_cache(maxsize=1)
@@ -175,7 +169,6 @@ def _graph(
         max_nodes=max_nodes,
         must_merge=must_merge,
     )
-    _tell(f"{game} as a graph: {made.num_nodes:,} nodes, {made.num_agent_states:,} agent states.")
     begun = time.perf_counter()
     found = exact.responses(made, exact.uniform(made), max_information_states=max_information_states)
     _tell(
@@ -318,7 +311,14 @@ def _compiled(config: game_config.Config, world: exact.World) -> run_loop.Task:
         first = int(state.loop.diverged)
         return None if first == self_play.NEVER else first + 1
 
-    return _task(config, INFO, begin, advance, evaluate, policies, lost, judged=judged)
+    opening = f"{config.game} as a {_size(world)}."
+    return _task(config, INFO, begin, advance, evaluate, policies, lost, judged=judged, opening=opening)
+
+
+def _size(world: exact.World) -> str:
+    if isinstance(world, graph.Graph):
+        return f"graph: {world.num_nodes:,} nodes, {world.num_agent_states:,} agent states"
+    return f"tree: {world.num_histories:,} histories, {world.num_information_states:,} information states"
 
 
 def _figures(info: learners.Info) -> dict[str, float]:
@@ -406,6 +406,7 @@ def _live(config: game_config.Config) -> run_loop.Task:
         evaluate,
         policies,
         lost,
+        opening=f"{config.game} is played live.",
         kept=lambda state: state.loop,
         again=lambda loop, done: Played(loop, None),
     )

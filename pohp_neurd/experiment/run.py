@@ -90,6 +90,8 @@ class Task(NamedTuple):
     """Columns of words."""
     shown: Mapping[str, str] = {}
     """Columns that the bar shows, with their short names."""
+    opening: str = ""
+    """What a run says of itself as it begins."""
 
 
 def finish(
@@ -100,6 +102,7 @@ def finish(
     overwrite: bool = False,
     tensorboard: bool = False,
     stop_after: int | None = None,
+    tell: Callable[[str], Any] = lambda sentence: None,
 ) -> dict[str, Any]:
     """Runs or resumes a task in the folder `path`.
 
@@ -110,6 +113,7 @@ def finish(
       overwrite: throw that run away.
       tensorboard: write event files beside the rows.
       stop_after: ends the work after so many units with a checkpoint, to be resumed; so do signals.
+      tell: gets the task's opening, once nothing can be refused any more.
 
     Returns:
       The final figures.
@@ -126,6 +130,8 @@ def finish(
         events(folder.events if tensorboard else None) as write_events,
     ):
         state, done, rows = _restored(task, folder) if resume else (task.begin(), 0, [])
+        if task.opening:
+            tell(task.opening)
         book = _Book(task, folder, rows, done or None, write_events)
 
         def advance(state: Any, units: int) -> Any:

@@ -95,12 +95,13 @@ def test_a_best_response_wins_what_it_is_worth(trained):
 
 def test_the_graph_is_chosen_where_the_tree_is_too_large(capsys):
     config = game_config.Config(game="leduc_poker", max_histories=100, update="expected")
-    chosen, _ = game.build(config)
+    chosen, task = game.build(config)
     assert (chosen.play, chosen.agent_state, chosen.world) == ("graph", "observation", "string")
     told = capsys.readouterr().err
     world = openspiel.compile_game("leduc_poker", agent_state="observation")
     visited = sum(each.information_states for each in exact.responses(world, exact.uniform(world)))
-    assert f"{world.num_nodes:,} nodes, {world.num_agent_states:,} agent states." in told
+    sizes = f"{world.num_nodes:,} nodes, {world.num_agent_states:,} agent states"
+    assert task.opening == f"leduc_poker as a graph: {sizes}."
     assert f"An exact evaluation visits {visited:,} information states and takes " in told
 
 

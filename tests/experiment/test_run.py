@@ -13,9 +13,7 @@ from pohp_neurd.results import records
 COLUMNS = ("updates", "episodes", "steps", "seconds", "total")
 
 
-def counting(
-    total=10, every=3, checkpoint_every=2, lost_at=None, at=None, number=signal.SIGTERM, share=None
-):
+def counting(total=10, every=3, checkpoint_every=2, lost_at=None, at=None, number=signal.SIGTERM, share=None):
     """A task whose state is the sum of the updates so far; a signal comes within update `at`."""
 
     def advance(state, units):
