@@ -1,5 +1,6 @@
 """An OpenSpiel game as a graph: histories that agree in all that the future depends on are one node."""
 
+import hashlib
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 import tqdm
+from jaxtyping import Float
 
 from pohp_neurd import agent_state
 from pohp_neurd.finite import graph
@@ -14,6 +16,7 @@ from pohp_neurd.finite import graph
 MAX_NODES = 5_000_000
 _CONTINUATIONS = 2_000  # pairs of merged histories that are played on side by side
 _REFRESH = 4096  # nodes between two looks at the progress bar
+_CROWD = 20_000  # nodes of a level from which on it is asked whether histories merge
 
 
 class Memory(NamedTuple):
@@ -27,6 +30,8 @@ class Memory(NamedTuple):
     """The agent state at the next turn, from what was kept and what is seen there."""
     sees_actions: bool = True
     """Whether an agent state tells the legal actions too. Not every tensor does: Leduc poker's does not."""
+    is_seen: bool = False
+    """Whether a network sees the agent state, a window; elsewhere it sees what the agent sees."""
 
     def at(self, kept: tuple[Any] | None, seen: bytes) -> Hashable:
         """The agent state where `seen` is seen; `kept` holds what was kept, None at the first turn."""
@@ -45,6 +50,7 @@ def window(length: int) -> Memory:
         begin=lambda seen: (*blank, (-1, seen)),
         keep=lambda state, action: (state[1:], action),
         resume=lambda kept, seen: (*kept[0], (kept[1], seen)),
+        is_seen=True,
     )
 
 
@@ -96,6 +102,50 @@ def chosen(game: Any, memory: Any, world: Any) -> tuple[Memory, str, World]:
     return memory, view, world if callable(world) else worlds[world]
 
 
+def _features(shown: Any, num_actions: int) -> Float[np.ndarray, "D"]:
+    """What is seen; of a window each pair's own action, one-hot, and observation, zeros where it is blank."""
+    if isinstance(shown, bytes):
+        return np.frombuffer(shown, np.float32)
+    observed = np.zeros((len(shown), len(shown[-1][1]) // 4), np.float32)
+    acted = np.zeros((len(shown), num_actions), np.float32)
+    for place, (action, seen) in enumerate(shown):
+        if seen:
+            observed[place] = np.frombuffer(seen, np.float32)
+        if action >= 0:
+            acted[place, action] = 1.0
+    return np.concatenate([acted, observed], axis=1).reshape(-1)
+
+
+def digest(player: int, known: Hashable) -> bytes:
+    """An agent state of tuples, numbers and bytes in 16 bytes, the same wherever it is computed."""
+    return hashlib.blake2b(repr((player, known)).encode(), digest_size=16).digest()
+
+
+class Origin(NamedTuple):
+    """Where a graph comes from: what it takes to find the row of a live state."""
+
+    game: Any
+    agent_state: Any
+    """As the user wrote it; so is the world."""
+    world: Any
+    memory: Memory
+    eye: Eye
+    rows: Mapping[Any, int]
+    """By `digest`, or by player and agent state where `agent_state` is no string."""
+
+    def row(self, state: Any, player: int) -> int | None:
+        """The row of what `player` remembers in `state`; None if the graph has none."""
+        past, kept = self.game.new_initial_state(), None
+        for action in state.history():
+            if past.current_player() == player:
+                kept = (self.memory.keep(self.memory.at(kept, self.eye(past, player)), action),)
+            past.apply_action(action)
+        known = self.memory.at(kept, self.eye(state, player))
+        if self.memory.sees_actions:
+            known = known, tuple(state.legal_actions(player))
+        return self.rows.get(digest(player, known) if isinstance(self.agent_state, str) else (player, known))
+
+
 class _Node(NamedTuple):
     """The first history of a node."""
 
@@ -111,67 +161,85 @@ class _Node(NamedTuple):
     """What every agent carries from its last turn."""
 
 
-class Origin(NamedTuple):
-    """Where a graph comes from: what it takes to find the row of a live state."""
-
-    game: Any
-    memory: Memory
-    eye: Eye
-    rows: Mapping[tuple[int, Hashable], int]
-
-    def row(self, state: Any, player: int) -> int | None:
-        """The row of what `player` remembers in `state`; None if the graph has none."""
-        past, kept = self.game.new_initial_state(), None
-        for action in state.history():
-            if past.current_player() == player:
-                kept = (self.memory.keep(self.memory.at(kept, self.eye(past, player)), action),)
-            past.apply_action(action)
-        now = self.memory.at(kept, self.eye(state, player))
-        actions = tuple(state.legal_actions(player))
-        return self.rows.get((player, (now, actions) if self.memory.sees_actions else now))
-
-
-def build(game: Any, memory: Memory, eye: Eye, world: World, max_nodes: int) -> tuple[graph.Graph, Origin]:
-    """The graph of `game` for agents with that memory, level by level.
+def build(
+    game: Any, memory: Memory, eye: Eye, world: World, *, max_nodes: int, must_merge: bool
+) -> tuple[graph.Graph, dict[Any, int]]:
+    """The graph of `game` for agents with that memory, level by level, and the rows of their states.
 
     Every merge is checked: who moves, what can happen next, and what every player sees are the same. Some
     merged pairs are also played to their ends side by side. Raises a ValueError that names two histories
-    that were wrongly merged.
+    that were wrongly merged. With `must_merge` it is one, too, if levels grow as a tree's.
     """
     rewarded = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    rows = graph.Rows(game.num_players())
+    agents = range(game.num_players())
+    rows = graph.Rows(len(agents))
+    action_of, child_of = rows.action.append, rows.child.append
+    one_of_each: dict[Any, Any] = {}  # equal views are one object: less memory, and they are hashed once
     merges: list[tuple[Any, Any]] = []
     rng = np.random.default_rng(0)
     num_merges = total = 0
+
+    def entered(level: dict[Hashable, _Node], state: Any, kept: tuple[Any, ...]) -> _Node:
+        """The node of `state` in its level, new or a merge, which is checked."""
+        player = state.current_player()
+        views = tuple(
+            [one_of_each.setdefault(seen, seen) for seen in [eye(state, agent) for agent in agents]]
+        )
+        # With what was earned so far, so that returns are sums of what stands at nodes, as in a tree.
+        key = (player, world(state), views, kept, tuple(state.returns()) if rewarded else None)
+        actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
+        node = level.get(key)
+        if node is None:
+            node = level[key] = _Node(len(level), state, player, actions, views, kept)
+        elif actions != node.actions:
+            raise _wrong(node.state, state, "what can happen next", node.actions, actions)
+        return node
+
     level: dict[Hashable, _Node] = {}
-    _enter(level, game.new_initial_state(), (None,) * game.num_players(), eye, world, rewarded)
+    entered(level, game.new_initial_state(), (None,) * len(agents))
     with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
         while level:
-            following: dict[Hashable, _Node] = {}
+            # From the end, so that each state can go as soon as its node is done.
+            nodes, following, followed = list(level.values())[::-1], dict[Hashable, _Node](), 0
+            level.clear()
             rows.begin_level()
-            for place, state, player, pairs, views, kept in level.values():
+            size = len(nodes)
+            while nodes:
+                place, state, player, pairs, views, kept = nodes.pop()
                 if place % _REFRESH == 0:
                     progress.update(total + place - progress.n)
+                    if total + size + len(following) > max_nodes:
+                        raise _too_large(game, max_nodes)
+                if must_merge and size > _CROWD and place == size // 4:
+                    _check_merging(game, place, followed, len(following))
                 before = state.returns() if rewarded else None
-                row_state, sight = -1, -1
+                actions = pairs
                 if player >= 0:
-                    seen, actions = views[player], tuple(pairs)
+                    seen, legal = views[player], tuple(actions)
                     agent_state = memory.at(kept[player], seen)
-                    known = (agent_state, actions) if memory.sees_actions else agent_state
-                    row_state = rows.agent_state(player, known, actions, seen)
-                    sight = rows.sight(player, (seen, actions))
-                    pairs = [(action, 1.0) for action in actions]
-                rows.node(player, row_state, sight)
-                for action, probability in pairs:
+                    known = (agent_state, legal) if memory.sees_actions else agent_state
+                    shown = agent_state if memory.is_seen else seen
+                    rows.node(player, rows.agent_state(player, known, legal, shown), (seen, legal))
+                else:
+                    actions, probabilities = zip(*pairs, strict=True)
+                    rows.node(player, -1, None)
+                    rows.chances(probabilities)
+                for action in actions:
                     child = state.child(action)
+                    action_of(action)
+                    if child.is_terminal():
+                        child_of(-1)
+                        rows.reward(_gained(child, before))
+                        continue
                     remembered = kept
                     if player >= 0:
                         carried = (memory.keep(agent_state, action),)
                         remembered = (*kept[:player], carried, *kept[player + 1 :])
-                    if child.is_terminal():
-                        rows.edge(action, -1, probability, _gained(child, before))
-                        continue
-                    found = _enter(following, child, remembered, eye, world, rewarded)
+                    found = entered(following, child, one_of_each.setdefault(remembered, remembered))
+                    child_of(found.place)
+                    followed += 1
+                    if rewarded:
+                        rows.reward(_gained(child, before))
                     if found.state is not child:
                         num_merges += 1
                         # A sample of all merges, of fixed size.
@@ -179,34 +247,28 @@ def build(game: Any, memory: Memory, eye: Eye, world: World, max_nodes: int) -> 
                             merges.append((found.state, child))
                         elif (slot := int(rng.integers(num_merges))) < _CONTINUATIONS:
                             merges[slot] = found.state, child
-                    rows.edge(action, found.place, probability, _gained(child, before) if rewarded else None)
-            total += len(level)
-            if total + len(following) > max_nodes:
-                raise ValueError(
-                    f"{game.get_type().short_name} has more than {max_nodes:,} nodes with these agent "
-                    "states: raise max_nodes, let agents remember less, or play it live instead."
-                )
+            total += size
             level = following
     largest = max((max(actions, default=0) for actions in rows.actions), default=0)
     num_actions = max(game.num_distinct_actions(), largest + 1)
     _continue_side_by_side(merges, eye, rng)
-    made, numbers = rows.finish(num_actions, str(game))
-    return made, Origin(game, memory, eye, numbers)
+    return rows.finish(num_actions, str(game), _features)
 
 
-def _enter(
-    level: dict[Hashable, _Node], state: Any, kept: tuple[Any, ...], eye: Eye, world: World, rewarded: bool
-) -> _Node:
-    """The node of `state` in its level, new or a merge, which is checked."""
-    player = state.current_player()
-    views = tuple([eye(state, agent) for agent in range(len(kept))])
-    # With what was earned so far, so that returns are sums of what stands at nodes, as in a tree.
-    key = (player, world(state), views, kept, tuple(state.returns()) if rewarded else None)
-    actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
-    node = level.setdefault(key, _Node(len(level), state, player, actions, views, kept))
-    if actions != node.actions:
-        raise _wrong(node.state, state, "what can happen next", node.actions, actions)
-    return node
+def _check_merging(game: Any, nodes: int, followed: int, new: int) -> None:
+    """Raises a ValueError if `followed` edges of so many nodes lead to `new` nodes as in a tree."""
+    if new >= min(4 * nodes, 0.9 * followed):
+        raise ValueError(
+            f"histories of {game.get_type().short_name} hardly merge with these agent states: {nodes:,} "
+            f"nodes of one level have {followed:,} edges that lead to {new:,} nodes of the next."
+        )
+
+
+def _too_large(game: Any, max_nodes: int) -> ValueError:
+    return ValueError(
+        f"{game.get_type().short_name} has more than {max_nodes:,} nodes with these agent states: raise "
+        "max_nodes, let agents remember less, or play it live instead."
+    )
 
 
 def _gained(child: Any, before: list[float] | None) -> list[float]:
@@ -218,7 +280,7 @@ def _continue_side_by_side(merges: list[Any], eye: Eye, rng: np.random.Generator
     """Plays merged histories to their ends with the same random moves: all must go alike."""
     for one, other in merges:
         first, second = one.clone(), other.clone()
-        start = np.array(first.returns()), np.array(second.returns())
+        start = first.returns(), second.returns()
         while not first.is_terminal():
             for (what, here), (_, there) in zip(_facts(first, eye), _facts(second, eye), strict=False):
                 if here != there:
@@ -228,9 +290,9 @@ def _continue_side_by_side(merges: list[Any], eye: Eye, rng: np.random.Generator
             action = moves[int(rng.integers(len(moves)))]
             first.apply_action(action)
             second.apply_action(action)
-            gains = np.array(first.returns()) - start[0], np.array(second.returns()) - start[1]
-            if not np.allclose(*gains, atol=1e-9):
-                raise _wrong(one, other, "later rewards", gains[0].tolist(), gains[1].tolist())
+            here, there = _gained(first, start[0]), _gained(second, start[1])
+            if any(abs(mine - yours) > 1e-9 for mine, yours in zip(here, there, strict=True)):
+                raise _wrong(one, other, "later rewards", here, there)
         if not second.is_terminal():
             raise _wrong(one, other, "when the game ends", "over", "not over")
 

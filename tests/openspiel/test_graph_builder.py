@@ -9,6 +9,7 @@ import pytest
 
 from pohp_neurd import agent_state, exact, openspiel
 from pohp_neurd.finite import graph
+from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies
 
 GAMES = [
@@ -107,6 +108,53 @@ def test_a_longer_memory_is_finer_until_it_is_perfect():
     longest = openspiel.compile_game("leduc_poker", agent_state="window:4")
     assert graph.recall(longest).perfect
     assert not graph.recall(openspiel.compile_game("leduc_poker", agent_state="observation")).perfect
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_networks_see_the_whole_window_and_the_seat(length):
+    """By hand, from pyspiel's tensors along random episodes: own actions one-hot, zeros where it is blank."""
+    game = pyspiel.load_game("leduc_poker")
+    world = openspiel.compile_game(game, agent_state=f"window:{length}")
+    features, origin = compiling.features_of(world), compiling.origin_of(world)
+    blank = np.zeros(world.num_actions + game.observation_tensor_size(), np.float32)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        state, pairs, acted = (
+            game.new_initial_state(),
+            [[blank] * length] * 2,
+            [blank[: world.num_actions]] * 2,
+        )
+        while not state.is_terminal():
+            action = int(rng.choice(state.legal_actions()))
+            player = state.current_player()
+            if player >= 0:
+                pair = np.concatenate([acted[player], state.observation_tensor(player)])
+                pairs[player] = [*pairs[player][1:], pair]
+                seen = np.concatenate([*pairs[player], np.eye(2)[player]])
+                np.testing.assert_array_equal(features[origin.row(state, player)], seen.astype(np.float32))
+                acted[player] = np.eye(world.num_actions)[action]
+            state.apply_action(action)
+
+
+def test_networks_of_trees_and_graphs_see_the_same():
+    """Where agents have information states: its tensor and the seat, in whatever order."""
+    tree = openspiel.compile_game("leduc_poker")
+    world = openspiel.compile_game("leduc_poker", agent_state="information_state")
+    both = [np.unique(compiling.features_of(compiled), axis=0) for compiled in (tree, world)]
+    np.testing.assert_array_equal(*both)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"game": "liars_dice(numdice=2,dice_sides=5)"},
+        {"game": "goofspiel(imp_info=True,num_cards=6,points_order=descending)"},
+        pytest.param({"game": "dark_hex(board_size=4)"}, marks=pytest.mark.thorough),
+    ],
+)
+def test_games_that_hardly_merge_are_given_up(keywords):
+    with pytest.raises(ValueError, match=r"hardly merge with these agent states: [\d,]+ nodes of one level"):
+        openspiel.compile_game(agent_state="observation", must_merge=True, **keywords)
 
 
 def test_any_update_function_of_observations():
@@ -229,7 +277,7 @@ def test_edges_lead_one_level_down():
 )
 def test_games_of_billions_of_histories(name, nodes, agent_states, information_states, exploitability):
     """Information states as published; the uniform policy of the first and third as published, too."""
-    world = openspiel.compile_game(name, agent_state="observation")
+    world = openspiel.compile_game(name, agent_state="observation", must_merge=True)
     assert (world.num_nodes, world.num_agent_states) == (nodes, agent_states)
     assert graph.recall(world) == graph.Recall(perfect=False, timed=True, absent_minded=False)
     uniform = exact.uniform(world)
