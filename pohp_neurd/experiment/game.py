@@ -103,7 +103,7 @@ def build(config: game_config.Config) -> tuple[game_config.Config, run_loop.Task
     for agent_state, world in _graphs(config, asked, game.num_players()):
         try:
             bounds = config.max_nodes, config.max_information_states
-            made = _graph(config.game, agent_state, world, *bounds, asked == "auto")
+            made = _graph(config.game, agent_state, world, *bounds)
         except ValueError as error:
             reasons.append(str(error))
         else:
@@ -158,7 +158,7 @@ def _tree(game: str, max_histories: int) -> trees.Tree:
 
 @functools.lru_cache(maxsize=1)
 def _graph(
-    game: str, agent_state: str, world: str, max_nodes: int, max_information_states: int, must_merge: bool
+    game: str, agent_state: str, world: str, max_nodes: int, max_information_states: int
 ) -> graph.Graph:
     """A graph that can be judged: one evaluation shows what that costs."""
     _tell(f"Building the graph of {game}, in which agents remember {agent_state} and the world is {world}.")
@@ -167,7 +167,6 @@ def _graph(
         agent_state=agent_state,
         world=world,
         max_nodes=max_nodes,
-        must_merge=must_merge,
     )
     begun = time.perf_counter()
     found = exact.responses(made, exact.uniform(made), max_information_states=max_information_states)

@@ -54,7 +54,6 @@ def compile_game(
     agent_state: str | agent_states.UpdateFunction | graph_builder.Memory,
     world: str | graph_builder.World = ...,
     max_nodes: int = ...,
-    must_merge: bool = ...,
 ) -> graph.Graph: ...
 
 
@@ -66,7 +65,6 @@ def compile_game(
     agent_state: str | agent_states.UpdateFunction | graph_builder.Memory | None = None,
     world: str | graph_builder.World = "string",
     max_nodes: int = graph_builder.MAX_NODES,
-    must_merge: bool = False,
 ) -> tree.Tree | graph.Graph:
     """The tree of an OpenSpiel game: every history, once. With `agent_state`, the graph of its agent states.
 
@@ -88,8 +86,6 @@ def compile_game(
         than what the players see), or a function of OpenSpiel states. A wrong one is a ValueError that names
         two histories which it takes for one.
       max_nodes: a graph of more nodes is refused as soon as that is known.
-      must_merge: refuse a graph, too, of which a level of more than 20,000 nodes leads on as a tree would:
-        to four times as many, or on more than nine edges of ten to a node that nothing else leads to.
     """
     checks.count("max_histories", max_histories)
     checks.count("max_nodes", max_nodes)
@@ -102,7 +98,7 @@ def compile_game(
     if agent_state is not None:
         memory, view, told = graph_builder.chosen(game, agent_state, world)
         eye = _eye(game, view)
-        made, found = graph_builder.build(game, memory, eye, told, max_nodes=max_nodes, must_merge=must_merge)
+        made, found = graph_builder.build(game, memory, eye, told, max_nodes=max_nodes)
         if isinstance(agent_state, str):
             found = {graph_builder.digest(*known): row for known, row in found.items()}
         _origins[made] = graph_builder.Origin(game, agent_state, world, memory, eye, found)

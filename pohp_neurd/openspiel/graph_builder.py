@@ -1,5 +1,6 @@
 """An OpenSpiel game as a graph: histories that agree in all that the future depends on are one node."""
 
+import collections
 import hashlib
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -16,7 +17,7 @@ from pohp_neurd.finite import graph
 MAX_NODES = 5_000_000
 _CONTINUATIONS = 2_000  # pairs of merged histories that are played on side by side
 _REFRESH = 4096  # nodes between two looks at the progress bar
-_CROWD = 20_000  # nodes of a level from which on it is asked whether histories merge
+_CROWD = 20_000  # nodes after which playouts tell whether there are too many
 
 
 class Memory(NamedTuple):
@@ -162,13 +163,13 @@ class _Node(NamedTuple):
 
 
 def build(
-    game: Any, memory: Memory, eye: Eye, world: World, *, max_nodes: int, must_merge: bool
+    game: Any, memory: Memory, eye: Eye, world: World, *, max_nodes: int
 ) -> tuple[graph.Graph, dict[Any, int]]:
     """The graph of `game` for agents with that memory, level by level, and the rows of their states.
 
     Every merge is checked: who moves, what can happen next, and what every player sees are the same. Some
     merged pairs are also played to their ends side by side. Raises a ValueError that names two histories
-    that were wrongly merged. With `must_merge` it is one, too, if levels grow as a tree's.
+    that were wrongly merged.
     """
     rewarded = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     agents = range(game.num_players())
@@ -179,14 +180,23 @@ def build(
     rng = np.random.default_rng(0)
     num_merges = total = 0
 
-    def entered(level: dict[Hashable, _Node], state: Any, kept: tuple[Any, ...]) -> _Node:
-        """The node of `state` in its level, new or a merge, which is checked."""
-        player = state.current_player()
+    def identified(state: Any, kept: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What makes a node. With what was earned so far: returns are sums of what stands at nodes."""
         views = tuple(
             [one_of_each.setdefault(seen, seen) for seen in [eye(state, agent) for agent in agents]]
         )
-        # With what was earned so far, so that returns are sums of what stands at nodes, as in a tree.
-        key = (player, world(state), views, kept, tuple(state.returns()) if rewarded else None)
+        earned = tuple(state.returns()) if rewarded else None
+        return (state.current_player(), world(state), views, kept, earned)
+
+    def carried_on(kept: tuple[Any, ...], player: int, agent_state: Any, action: int) -> tuple[Any, ...]:
+        """What every agent carries on after an action."""
+        after = (*kept[:player], (memory.keep(agent_state, action),), *kept[player + 1 :])
+        return one_of_each.setdefault(after, after)
+
+    def entered(level: dict[Hashable, _Node], state: Any, kept: tuple[Any, ...]) -> _Node:
+        """The node of `state` in its level, new or a merge, which is checked."""
+        key = identified(state, kept)
+        player, views = key[0], key[2]
         actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
         node = level.get(key)
         if node is None:
@@ -195,12 +205,39 @@ def build(
             raise _wrong(node.state, state, "what can happen next", node.actions, actions)
         return node
 
+    def surely_larger() -> bool:
+        """Whether playouts show more than `max_nodes` nodes.
+
+        Two playouts meet at the same node of a level with a probability of at least one over the number of
+        its nodes. So the pairs over those that met is less than that number, but for chance, which the
+        allowance is for (three standard errors and ten).
+        """
+        playouts: list[Any] = [(game.new_initial_state(), (None,) * len(agents))]
+        playouts *= int((40 * max_nodes) ** 0.5)
+        least = 0.0
+        while len(playouts) > 1 and least <= max_nodes:
+            counts = collections.Counter(identified(*playout) for playout in playouts).values()
+            pairs, met = (sum(n * (n - 1) / 2 for n in sizes) for sizes in ([len(playouts)], counts))
+            least += pairs / (met + 3 * met**0.5 + 10)
+            playouts = [after for playout in playouts if (after := stepped(*playout)) is not None]
+        return least > max_nodes
+
+    def stepped(state: Any, kept: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]] | None:
+        """A random move; None where the game ends."""
+        player, actions = state.current_player(), state.legal_actions()
+        action = actions[int(rng.integers(len(actions)))]
+        if player >= 0:
+            kept = carried_on(kept, player, memory.at(kept[player], eye(state, player)), action)
+        child = state.child(action)
+        return None if child.is_terminal() else (child, kept)
+
+    limit = min(max_nodes, max(_CROWD, max_nodes // 50))
     level: dict[Hashable, _Node] = {}
     entered(level, game.new_initial_state(), (None,) * len(agents))
     with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
         while level:
             # From the end, so that each state can go as soon as its node is done.
-            nodes, following, followed = list(level.values())[::-1], dict[Hashable, _Node](), 0
+            nodes, following = list(level.values())[::-1], dict[Hashable, _Node]()
             level.clear()
             rows.begin_level()
             size = len(nodes)
@@ -208,10 +245,10 @@ def build(
                 place, state, player, pairs, views, kept = nodes.pop()
                 if place % _REFRESH == 0:
                     progress.update(total + place - progress.n)
-                    if total + size + len(following) > max_nodes:
+                if total + size + len(following) > limit:
+                    if limit == max_nodes or surely_larger():
                         raise _too_large(game, max_nodes)
-                if must_merge and size > _CROWD and place == size // 4:
-                    _check_merging(game, place, followed, len(following))
+                    limit = max_nodes
                 before = state.returns() if rewarded else None
                 actions = pairs
                 if player >= 0:
@@ -231,13 +268,9 @@ def build(
                         child_of(-1)
                         rows.reward(_gained(child, before))
                         continue
-                    remembered = kept
-                    if player >= 0:
-                        carried = (memory.keep(agent_state, action),)
-                        remembered = (*kept[:player], carried, *kept[player + 1 :])
-                    found = entered(following, child, one_of_each.setdefault(remembered, remembered))
+                    remembered = kept if player < 0 else carried_on(kept, player, agent_state, action)
+                    found = entered(following, child, remembered)
                     child_of(found.place)
-                    followed += 1
                     if rewarded:
                         rows.reward(_gained(child, before))
                     if found.state is not child:
@@ -253,15 +286,6 @@ def build(
     num_actions = max(game.num_distinct_actions(), largest + 1)
     _continue_side_by_side(merges, eye, rng)
     return rows.finish(num_actions, str(game), _features)
-
-
-def _check_merging(game: Any, nodes: int, followed: int, new: int) -> None:
-    """Raises a ValueError if `followed` edges of so many nodes lead to `new` nodes as in a tree."""
-    if new >= min(4 * nodes, 0.9 * followed):
-        raise ValueError(
-            f"histories of {game.get_type().short_name} hardly merge with these agent states: {nodes:,} "
-            f"nodes of one level have {followed:,} edges that lead to {new:,} nodes of the next."
-        )
 
 
 def _too_large(game: Any, max_nodes: int) -> ValueError:
@@ -309,5 +333,10 @@ def _facts(state: Any, eye: Eye) -> Iterator[tuple[str, Any]]:
 def _wrong(one: Any, other: Any, what: str, here: Any, there: Any) -> ValueError:
     return ValueError(
         f"histories {one.history()} and {other.history()} were taken for one node, but differ in {what}: "
-        f"{here} against {there}; choose a world that tells them apart."
+        f"{_brief(here)} against {_brief(there)}; choose a world that tells them apart."
     )
+
+
+def _brief(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -145,16 +145,34 @@ def test_networks_of_trees_and_graphs_see_the_same():
 
 
 @pytest.mark.parametrize(
-    "keywords",
+    ("name", "max_nodes"),
     [
-        {"game": "liars_dice(numdice=2,dice_sides=5)"},
-        {"game": "goofspiel(imp_info=True,num_cards=6,points_order=descending)"},
-        pytest.param({"game": "dark_hex(board_size=4)"}, marks=pytest.mark.thorough),
+        ("bridge", 1_000_000),
+        ("dark_hex(board_size=4)", 1_000_000),
+        ("goofspiel(imp_info=True,num_cards=6,points_order=descending)", 100_000),
     ],
 )
-def test_games_that_hardly_merge_are_given_up(keywords):
-    with pytest.raises(ValueError, match=r"hardly merge with these agent states: [\d,]+ nodes of one level"):
-        openspiel.compile_game(agent_state="observation", must_merge=True, **keywords)
+def test_playouts_tell_that_a_graph_is_too_large_long_before_it_is_built(name, max_nodes, monkeypatch):
+    asked = []
+    monkeypatch.setattr(graph_builder, "_REFRESH", 1)
+    monkeypatch.setattr(graph_builder.tqdm.tqdm, "update", lambda bar, count: asked.append(count))
+    with pytest.raises(ValueError, match=f"has more than {max_nodes:,} nodes with these agent states"):
+        openspiel.compile_game(name, agent_state="observation", max_nodes=max_nodes)
+    assert len(asked) < 0.1 * max_nodes
+
+
+@pytest.mark.parametrize("more", [0, -1])
+def test_playouts_do_not_refuse_what_is_within_the_limit(more, monkeypatch):
+    """Liar's Dice with four sides has 9,301 nodes, and playouts are asked from the first on."""
+    monkeypatch.setattr(graph_builder, "_CROWD", 1)
+    known = openspiel.compile_game("liars_dice(dice_sides=4)", agent_state="observation").num_nodes
+    if more:
+        with pytest.raises(ValueError, match="more than"):
+            openspiel.compile_game(
+                "liars_dice(dice_sides=4)", agent_state="observation", max_nodes=known + more
+            )
+    else:
+        openspiel.compile_game("liars_dice(dice_sides=4)", agent_state="observation", max_nodes=known)
 
 
 def test_any_update_function_of_observations():
@@ -277,7 +295,7 @@ def test_edges_lead_one_level_down():
 )
 def test_games_of_billions_of_histories(name, nodes, agent_states, information_states, exploitability):
     """Information states as published; the uniform policy of the first and third as published, too."""
-    world = openspiel.compile_game(name, agent_state="observation", must_merge=True)
+    world = openspiel.compile_game(name, agent_state="observation")
     assert (world.num_nodes, world.num_agent_states) == (nodes, agent_states)
     assert graph.recall(world) == graph.Recall(perfect=False, timed=True, absent_minded=False)
     uniform = exact.uniform(world)
