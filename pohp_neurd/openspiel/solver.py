@@ -18,18 +18,20 @@ class _Suited(NamedTuple):
 
     exploration: float
     step_size: Any
-    magnet_strength: float
+    magnet_strength: Any
     magnet_speed: Any
     batch_size: int = 1
 
 
 _falling = directions.decaying(1.0, power=0.5, start=1000.0)
 _settling = directions.decaying(0.005, power=1.0, start=500.0)
+_together = [directions.decaying(value, power=0.5, start=100.0) for value in (1.0, 0.03)]
 _SUITED = {
     ("tree", "expected"): _Suited(0.0, 0.4, 0.01, 0.0004),
     ("tree", "sampled"): _Suited(0.05, _falling, 0.01, 0.0004, 16),
-    # Agents that forget: a magnet that goes on moving leads away again, so that this one comes to rest.
-    ("graph", "expected"): _Suited(0.0, 1.0, 0.03, _settling),
+    # Agents that forget: a magnet that moves leads away again. This one stays at the uniform policy and grows
+    # weaker, and the step size with it: mirror descent is stable where their ratio is small enough.
+    ("graph", "expected"): _Suited(0.0, *_together, 0.0),
     ("graph", "sampled"): _Suited(0.05, _falling, 0.03, _settling, 4096),
 }
 
@@ -80,6 +82,9 @@ class NeuRDCIXSolver:
         is_world = isinstance(game, trees.Tree | graph.Graph)
         tree: Any = game if is_world else compiling.compile_game(game)
         self._tree = tree
+        self.decisions = 0
+        """Of all players in the sampled episodes so far."""
+        self._sampled = sampled
         self._forgets = isinstance(tree, graph.Graph)
         suited = _SUITED["graph" if self._forgets else "tree", update]
         exploration = suited.exploration if exploration is None else exploration
@@ -119,6 +124,7 @@ class NeuRDCIXSolver:
         checks.at_least("num_updates", num_updates)
         with jax.enable_x64(True):
             self._state = self._loop.advance(self._arena, self._state, np.int32(num_updates), self._key)
+        self.decisions += int(self._state.steps) if self._sampled else 0
         first = int(self._state.diverged)
         if first != self_play.NEVER:
             raise checks.Diverged("a logit", after=f"update {first + 1}", remedy="step_size")
