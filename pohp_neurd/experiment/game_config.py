@@ -11,15 +11,15 @@ from pohp_neurd import checks
 from pohp_neurd.experiment.schema import check, field
 
 KINDS = {
-    "tabular": ("compiled", "tabular", "sampled"),
-    "tabular, expected": ("compiled", "tabular", "expected"),
-    "neural": ("compiled", "neural", "sampled"),
-    "neural, expected": ("compiled", "neural", "expected"),
+    "table": ("compiled", "tabular", "sampled"),
+    "table expected": ("compiled", "tabular", "expected"),
+    "network": ("compiled", "neural", "sampled"),
+    "network expected": ("compiled", "neural", "expected"),
     "live": ("live", "neural", "sampled"),
     "graph": ("graph", "tabular", "sampled"),
-    "graph, expected": ("graph", "tabular", "expected"),
-    "graph, neural": ("graph", "neural", "sampled"),
-    "graph, neural, expected": ("graph", "neural", "expected"),
+    "graph expected": ("graph", "tabular", "expected"),
+    "graph network": ("graph", "neural", "sampled"),
+    "graph network expected": ("graph", "neural", "expected"),
 }
 """The kinds of runs: their play, policy and update."""
 
@@ -57,7 +57,11 @@ def _check_agent_state(name: str, value: str) -> None:
 
 def _open(name: str, help: str, **more: Any) -> Any:
     """A field whose default depends on the kind of run."""
-    shown = ", ".join(f"{value:g} ({kind})" for kind, value in zip(KINDS, _DEFAULTS[name], strict=True))
+    kinds: dict[Any, list[str]] = {}
+    for kind, value in zip(KINDS, _DEFAULTS[name], strict=True):
+        kinds.setdefault(value, []).append(kind)
+    usual, *others = sorted(kinds, key=lambda value: -len(kinds[value]))
+    shown = "; ".join([f"{usual:g}", *(f"{value:g} ({', '.join(kinds[value])})" for value in others)])
     return field(None, help, shown=shown, **more)
 
 
@@ -107,10 +111,10 @@ class Config:
         "Episodes of sampled updates.",
         topic="How long",
         at_least=1,
-        shown="10 million, 60 million (neural), 200 thousand (live)",
+        shown="10 million; 20 million (graph), 60 million (networks), 200 thousand (live)",
     )
     iterations: int | None = field(
-        None, "Iterations of expected updates.", at_least=1, shown="50,000; 2,000 (graph), 5,000 (neural)"
+        None, "Iterations of expected updates.", at_least=1, shown="50,000; 4,000 (graph), 5,000 (networks)"
     )
     batch_size: int | None = _open("batch_size", "Episodes of one update.", at_least=1)
     eval_every: int | None = field(
@@ -247,7 +251,7 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     config = dataclasses.replace(config, play=play)
     kind = (play, config.policy, config.update)
     filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
-    if (play, config.policy, config.update) == KINDS["tabular"] and config.batch_size is None:
+    if (play, config.policy, config.update) == KINDS["table"] and config.batch_size is None:
         filled["batch_size"] = max(DEFAULTS[kind]["batch_size"], 2 ** (table_size // 20).bit_length())
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None and play != "graph":
