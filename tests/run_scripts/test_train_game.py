@@ -37,7 +37,10 @@ def test_a_run_ends_with_json(script, tmp_path, capsys):
         ({"hidden_layers": ["wide"]}, "hidden_layers must be whole numbers with commas"),
         ({"resume": True}, "there is no run to resume"),
         ({"output_dir": "/proc/nowhere/run"}, "cannot be written"),
-        ({"game": "phantom_ttt", "max_histories": 1000}, "Live play takes policy=neural"),
+        (
+            {"game": "phantom_ttt", "max_histories": 1000, "max_nodes": 1000},
+            "Live play takes policy=neural",
+        ),
     ],
 )
 def test_bad_flags(script, given, sentence, tmp_path, capfd):
