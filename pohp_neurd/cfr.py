@@ -98,7 +98,7 @@ def loop(
 
     @jax.jit
     def advance(
-        arena: self_play.Arena, state: self_play.State, num_updates: Int[Array, ""], key: types.Key
+        arena: self_play.Arena, state: self_play.State, num_updates: Int[Array, ""], key: types.Key | None
     ) -> self_play.State:
         del key
         assert arena.form is not None, "init has asked"

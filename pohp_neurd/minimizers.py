@@ -42,6 +42,16 @@ class Predictive(NamedTuple):
     last: Arms
 
 
+def minimizer(name: str, step_size: float) -> Minimizer:
+    """The minimiser that flags call by one of `checks.MINIMIZERS`; only Hedge looks at `step_size`."""
+    checks.one_of("learner", name, tuple(checks.MINIMIZERS))
+    if name == "optimistic_hedge":
+        return optimistic_hedge(step_size)
+    if name == "predictive_rm_plus":
+        return predictive_regret_matching_plus()
+    return regret_matching_plus() if name == "rm_plus" else regret_matching()
+
+
 def regret_matching() -> Minimizer:
     """Regret matching: π(x) ∝ max(0, Σ ρ(x)) (Hart and Mas-Colell 2000). In games it is CFR."""
     return Minimizer(_same, matched, jnp.add)

@@ -12,10 +12,12 @@ import numpy as np
 import optax
 
 from pohp_neurd import (
+    cfr,
     checks,
     directions,
     exact,
     learners,
+    minimizers,
     neural,
     openspiel,
     optimizers,
@@ -23,7 +25,7 @@ from pohp_neurd import (
     shaping,
     tally_learners,
 )
-from pohp_neurd.experiment import game_config, schema
+from pohp_neurd.experiment import game_config
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
@@ -58,7 +60,7 @@ def run(
     def task() -> run_loop.Task:
         _check_memory(config)
         chosen, made = build(config)
-        schema.refuse_unread(chosen, given)
+        game_config.refuse_unread(chosen, given)
         return made
 
     return run_loop.finish(task, path, **how)
@@ -176,6 +178,12 @@ class Counted(NamedTuple):
 def _loop(config: game_config.Config) -> tuple[self_play.Loop, self_play.Arena]:
     """What runs with different seeds share, so that the second compiles nothing."""
     tree = _tree(config.game, config.max_histories)
+    scale = max(tree.spec.return_bound or 0.0, 1e-6)
+    if config.learner in checks.MINIMIZERS:
+        minimizer = minimizers.minimizer(config.learner, (config.step_size or 0.0) / scale)
+        with jax.enable_x64(True):
+            arena = self_play.arena_of(tree, config.precision)
+        return cfr.loop(minimizer, average=self_play.Weights(config.average_power or 0.0)), arena
     neural_policy = config.policy == "neural"
     seen = compiling.features_of(tree) if neural_policy else None
     arena = self_play.arena_of(tree, features=seen)
@@ -183,7 +191,7 @@ def _loop(config: game_config.Config) -> tuple[self_play.Loop, self_play.Arena]:
     loop = self_play.loop(
         _network_learner(config, tree, arena.seats) if neural_policy else _table_learner(config),
         num_episodes=config.batch_size or 1,
-        scale=max(tree.spec.return_bound or 0.0, 1e-6),
+        scale=scale,
         update=config.update,
         weights=config.weights,
         alternating=config.alternating,
@@ -247,8 +255,8 @@ def _compiled(config: game_config.Config, tree: trees.Tree) -> run_loop.Task:
     return _task(config, INFO, begin, advance, evaluate, policies, lost)
 
 
-def _figures(info: learners.Info) -> dict[str, float]:
-    return {name: float(getattr(info, name)) for name in INFO}
+def _figures(info: learners.Info | None) -> dict[str, float]:
+    return {} if info is None else {name: float(getattr(info, name)) for name in INFO}
 
 
 def _saved(config: game_config.Config, current: Sequence[Any], average: Sequence[Any]) -> saved.Saved:
