@@ -14,6 +14,13 @@ import numpy as np
 
 LEARNERS = ("spg", "neurd", "neurd_cix")
 
+MINIMIZERS = {"regret_matching": 0.0, "rm_plus": 1.0, "predictive_rm_plus": 2.0, "optimistic_hedge": 1.0}
+"""Regret minimisers at every information state of a tree, and the power p of t^p with which update t usually
+counts in their average policies."""
+
+STEP_SIZE = 16.0
+"""Of optimistic Hedge in games, for returns that are 1 wide."""
+
 OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 
 COMMON_MODES = ("paper", "dropped")

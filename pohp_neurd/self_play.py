@@ -45,8 +45,8 @@ class State(NamedTuple):
     """Decisions sampled since the last call of `advance` began."""
     diverged: Int[Array, ""]
     """The number of the first update after which the learner's state was not finite; NEVER if none."""
-    info: learners.Info
-    """Of the last update."""
+    info: learners.Info | None
+    """Of the last update; None where a loop has none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,11 +186,14 @@ def loop(
         logits = learner.outputs(arena.seats, state.learner).logits
         return jax.vmap(policy.probabilities)(logits, arena.seats.all.legal)
 
-    def average_policy(arena: Arena, state: State) -> Float[Array, "S A"]:
-        assert arena.form is not None, "there is no average without one"
-        return averaged(evaluation.table(arena.form, state.total), arena.seats.all.legal)
+    return Loop(init, advance, jax.jit(policies), average_policy)
 
-    return Loop(init, advance, jax.jit(policies), jax.jit(average_policy))
+
+@jax.jit
+def average_policy(arena: Arena, state: State) -> Float[Array, "S A"]:
+    """The reach-weighted average policy of all agents as a table."""
+    assert arena.form is not None, "there is no average without one"
+    return averaged(evaluation.table(arena.form, state.total), arena.seats.all.legal)
 
 
 def seats_of(

@@ -27,7 +27,13 @@ FLAGS = [
     ("train_game", ["leduc_poker"], "'leduc_poker' is no flag: flags are written --name=value."),
     ("train_game", ["--game=leduc_pokr"], "'leduc_pokr'", "did you mean leduc_poker"),
     ("train_game", ["--game="], "game must be the name of an OpenSpiel game, but is empty."),
-    ("train_game", ["--learner=cfr"], "learner must be one of spg, neurd, neurd_cix, but is 'cfr'."),
+    ("train_game", ["--learner=cfr"], "learner must be one of spg, neurd, neurd_cix, ", "but is 'cfr'."),
+    ("train_game", ["--learner=rm_plus"], "learner=rm_plus takes policy=tabular and update=expected."),
+    (
+        "train_game",
+        ["--learner=rm_plus", "--update=expected", "--step_size=1"],
+        "step_size is not read by learner=rm_plus: leave it out.",
+    ),
     (
         "train_game",
         ["--episodes=many"],

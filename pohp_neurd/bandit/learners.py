@@ -22,10 +22,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import checks, directions, estimators, types
+from pohp_neurd import checks, directions, estimators, minimizers, types
 
-Arms = Float[Array, "A *B"]
-"""A number for every arm, or for every arm of many runs."""
+Arms = minimizers.Arms
 
 
 class Guarantee(NamedTuple):
@@ -146,29 +145,35 @@ def regret_matching() -> Learner:
     >>> learner.policy(state).tolist()
     [1.0, 0.0, 0.0]
     """
-    return _regret_matching(lambda regrets: regrets)
+    return _monitored(minimizers.regret_matching(), _regret_matching_guarantee())
 
 
 def regret_matching_plus() -> Learner:
     """Regret matching+: negative regrets are forgotten at once (Tammelin et al. 2015)."""
-    return _regret_matching(lambda regrets: jnp.maximum(regrets, 0.0))
+    return _monitored(minimizers.regret_matching_plus(), _regret_matching_guarantee())
 
 
-def _regret_matching(kept: Callable[[Arms], Arms]) -> Learner:
-    def init(num_arms: int, *runs: int) -> Arms:
-        return jnp.zeros((num_arms, *runs))
+def predictive_regret_matching_plus() -> Learner:
+    """Predictive regret matching+, with the last round as the prediction (Farina et al. 2021)."""
+    return _monitored(minimizers.predictive_regret_matching_plus())
 
-    def current(regrets: Arms) -> Arms:
-        positive = jnp.maximum(regrets, 0.0)
-        total = jnp.sum(positive, axis=0, keepdims=True)
-        uniform = jnp.full(regrets.shape, 1 / regrets.shape[0], regrets.dtype)
-        return jnp.where(total > 0, positive / jnp.where(total > 0, total, 1.0), uniform)
 
-    def update(regrets: Arms, utilities: Arms) -> Arms:
-        received = jnp.sum(current(regrets) * utilities, axis=0, keepdims=True)
-        return kept(regrets + utilities - received)
+def optimistic_hedge(step_size: float) -> Learner:
+    """Optimistic Hedge, with the last round as the prediction (Rakhlin and Sridharan 2013)."""
+    return _monitored(minimizers.optimistic_hedge(step_size))
 
-    return Learner(init, current, update, _regret_matching_guarantee())
+
+def _monitored(minimizer: minimizers.Minimizer, guarantee: Guarantee | None = None) -> Learner:
+    """A minimiser that is told utilities."""
+
+    def init(num_arms: int, *runs: int) -> Any:
+        return minimizer.init(jnp.zeros((num_arms, *runs)))
+
+    def update(state: Any, utilities: Arms) -> Any:
+        received = jnp.sum(minimizer.policy(state) * utilities, axis=0, keepdims=True)
+        return minimizer.observe(state, utilities - received)
+
+    return Learner(init, minimizer.policy, update, guarantee)
 
 
 def _regret_matching_guarantee() -> Guarantee:

@@ -13,10 +13,12 @@ import numpy as np
 import optax
 
 from pohp_neurd import (
+    cfr,
     checks,
     directions,
     exact,
     learners,
+    minimizers,
     neural,
     openspiel,
     optimizers,
@@ -24,7 +26,7 @@ from pohp_neurd import (
     shaping,
     tally_learners,
 )
-from pohp_neurd.experiment import game_config, schema
+from pohp_neurd.experiment import game_config
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
@@ -62,7 +64,7 @@ def run(
     def task() -> run_loop.Task:
         _check_memory(config)
         chosen, made = build(config)
-        schema.refuse_unread(chosen, given)
+        game_config.refuse_unread(chosen, given)
         return made
 
     return run_loop.finish(task, path, **how)
@@ -235,6 +237,13 @@ class Counted(NamedTuple):
 @functools.lru_cache(maxsize=1)
 def _loop(config: game_config.Config, world: exact.World) -> tuple[self_play.Loop, self_play.Arena]:
     """What runs with different seeds share, so that the second compiles nothing."""
+    if config.learner in checks.MINIMIZERS:
+        minimizer = minimizers.minimizer(
+            config.learner, (config.step_size or 0.0) / self_play.scale_of(world)
+        )
+        with jax.enable_x64(True):
+            arena = self_play.arena_of(world, config.precision)
+        return cfr.loop(minimizer, average=self_play.Weights(config.average_power or 0.0)), arena
     neural_policy = config.policy == "neural"
     seen = compiling.features_of(world) if neural_policy else None
     arena = self_play.arena_of(world, features=seen)
@@ -320,8 +329,8 @@ def _size(world: exact.World) -> str:
     return f"tree: {world.num_histories:,} histories, {world.num_information_states:,} information states"
 
 
-def _figures(info: learners.Info) -> dict[str, float]:
-    return {name: float(getattr(info, name)) for name in INFO}
+def _figures(info: learners.Info | None) -> dict[str, float]:
+    return {} if info is None else {name: float(getattr(info, name)) for name in INFO}
 
 
 def _saved(

@@ -5,9 +5,11 @@ Nothing here loads JAX: a wrong flag is told of at once. `game` has its numbers 
 
 import dataclasses
 import re
+from collections.abc import Collection
 from typing import Any
 
 from pohp_neurd import checks
+from pohp_neurd.experiment import schema
 from pohp_neurd.experiment.schema import check, field
 
 KINDS = {
@@ -73,7 +75,12 @@ class Config:
         "leduc_poker", "An OpenSpiel game, with parameters as OpenSpiel writes them.", topic="What is trained"
     )
     policy: str = field("tabular", "tabular or neural.", choices=("tabular", "neural"))
-    learner: str = field("neurd_cix", "spg, neurd or neurd_cix.", choices=checks.LEARNERS)
+    learner: str = field(
+        "neurd_cix",
+        "spg, neurd or neurd_cix; of tables with update=expected also regret_matching (CFR), rm_plus (CFR+), "
+        "predictive_rm_plus (PCFR+) or optimistic_hedge, by turns of the players.",
+        choices=(*checks.LEARNERS, *checks.MINIMIZERS),
+    )
     update: str = field(
         "sampled",
         "sampled (from episodes) or expected (from exact values, on small games).",
@@ -199,6 +206,12 @@ class Config:
         check=checks.in_unit_interval,
         only_for={"play": ("auto", "compiled", "graph")},
     )
+    precision: str = field(
+        "float64",
+        "Of regret minimisers: float32 or float64.",
+        choices=("float32", "float64"),
+        only_for={"learner": tuple(checks.MINIMIZERS)},
+    )
     hidden_layers: tuple[int, ...] = field(
         (128, 128), "Units of each hidden layer.", topic="Networks", only_for=_NEURAL
     )
@@ -229,6 +242,8 @@ class Config:
             raise ValueError("episodes is for update=sampled: expected updates are counted in iterations.")
         if not sampled and self.batch_size not in (None, 1):
             raise ValueError(f"batch_size is for update=sampled, but is {self.batch_size}.")
+        if self.learner in checks.MINIMIZERS and (sampled or self.policy != "tabular"):
+            raise ValueError(f"learner={self.learner} takes policy=tabular and update=expected.")
         if self.play == "live" and (self.policy, self.update) != ("neural", "sampled"):
             raise ValueError(
                 f"live play trains policy=neural with update=sampled, but policy is {self.policy} "
@@ -248,11 +263,19 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
 
     An update costs a pass over the whole table, of `table_size` entries: a large one wants larger batches.
     """
+    if config.learner in checks.MINIMIZERS and play != "compiled":
+        raise ValueError(
+            f"learner={config.learner} takes a tree with perfect recall, which a {play} run has not."
+        )
     config = dataclasses.replace(config, play=play)
     kind = (play, config.policy, config.update)
     filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
     if (play, config.policy, config.update) == KINDS["table"] and config.batch_size is None:
         filled["batch_size"] = max(DEFAULTS[kind]["batch_size"], 2 ** (table_size // 20).bit_length())
+    if config.learner in checks.MINIMIZERS and config.average_power is None:
+        filled["average_power"] = checks.MINIMIZERS[config.learner]
+    if config.learner in checks.MINIMIZERS and config.step_size is None:
+        filled["step_size"] = checks.STEP_SIZE
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None and play != "graph":
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
@@ -270,6 +293,21 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
             )
     checks.count("the number of updates", updates(config))
     return config
+
+
+_FOR_MINIMIZERS = (
+    *("game", "policy", "learner", "update", "play", "max_histories", "seed", "iterations", "eval_every"),
+    *("checkpoint_every", "average_power", "precision"),
+)
+
+
+def refuse_unread(config: Config, given: Collection[str]) -> None:
+    """Raises a ValueError if one of the fields `given`, which somebody has set, is not read by this run."""
+    schema.refuse_unread(config, given)
+    if config.learner in checks.MINIMIZERS:
+        steps = ["step_size"] if config.learner == "optimistic_hedge" else []
+        for name in sorted(set(given) - {*_FOR_MINIMIZERS, *steps}):
+            raise ValueError(f"{name} is not read by learner={config.learner}: leave it out.")
 
 
 def updates(config: Config) -> int:

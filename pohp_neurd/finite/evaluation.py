@@ -5,7 +5,7 @@ users. A policy has one row for every agent state of the form.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -67,19 +67,24 @@ def rectangles(agent: sequence_form.AgentForm, values: Float[Array, "slots"]) ->
 
 def profile(form: sequence_form.SequenceForm, policy: list[Float[Array, "_"]]) -> Profile:
     """The realization plans of a policy in slots, from every agent's first turns to its last."""
-    rows, plans = [], []
-    for agent, chances in zip(form.agents, policy, strict=True):
-        rows.append(rectangles(agent, chances))
-        plan = [jnp.ones(1, chances.dtype)]
-        for level, pieces in zip(agent.levels, rows[-1], strict=True):
-            above = plan[-1][level.parent] if len(plan) > 1 else jnp.ones(level.parent.shape, chances.dtype)
-            start, products = 0, []
-            for piece in pieces:
-                products.append((piece * above[start : start + len(piece), None]).reshape(-1))
-                start += len(piece)
-            plan.append(jnp.concatenate(products))
-        plans.append(jnp.concatenate(plan))
-    return Profile(rows, plans)
+    rows = [rectangles(agent, chances) for agent, chances in zip(form.agents, policy, strict=True)]
+    dtypes = [chances.dtype for chances in policy]
+    return Profile(rows, list(map(realization_plan, form.agents, rows, dtypes)))
+
+
+def realization_plan(
+    agent: sequence_form.AgentForm, rows: list[list[Float[Any, "_ _"]]], dtype: jnp.dtype, numpy: Any = jnp
+) -> Float[Any, "_"]:
+    """The plan of one agent's policy; on the host where `numpy` is NumPy, which compiles nothing."""
+    plan = [numpy.ones(1, dtype)]
+    for level, pieces in zip(agent.levels, rows, strict=True):
+        above = plan[-1][level.parent] if len(plan) > 1 else numpy.ones(level.parent.shape, dtype)
+        start, products = 0, []
+        for piece in pieces:
+            products.append((piece * above[start : start + len(piece), None]).reshape(-1))
+            start += len(piece)
+        plan.append(numpy.concatenate(products))
+    return numpy.concatenate(plan)
 
 
 class Rewards(NamedTuple):

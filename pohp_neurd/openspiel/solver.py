@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pyspiel
 
-from pohp_neurd import checks, directions, exact, self_play, shaping, tally_learners
+from pohp_neurd import cfr, checks, directions, exact, minimizers, self_play, shaping, tally_learners
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
@@ -51,7 +51,9 @@ class NeuRDCIXSolver:
       game: an OpenSpiel game, its name, or what `compile_game` made of it. On a graph agents remember what
         its agent states hold; it has a current policy only, as agents that forget have no average one.
       update: "expected", from exact values, or "sampled", from episodes.
-      learner: "neurd_cix", "neurd" or "spg".
+      learner: "neurd_cix", "neurd" or "spg"; or a regret minimiser at every information state, which takes
+        expected updates on a tree: "regret_matching" (CFR), "rm_plus" (CFR+), "predictive_rm_plus" (PCFR+)
+        or "optimistic_hedge". An update of these is a turn of every player.
       exploration: η of NeuRD-CIX; by default 0 for expected and 0.05 for sampled updates, on a graph 0.02.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
       magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none.
@@ -59,7 +61,9 @@ class NeuRDCIXSolver:
       threshold: beyond which no centred logit is pushed; None for none.
       entropy_cost: of the pull to the uniform policy, for the same returns.
       batch_size: episodes of one sampled update; by default 16, and 4,096 on a graph.
-      average_power: p of the weight t^p that update t has in the average policy.
+      average_power: p of the weight t^p that update t has in the average policy; by default 1, 0 for regret
+        matching and 2 for its predictive form.
+      precision: "float32" or "float64", of minimisers; by default the latter.
       seed: of the sampled episodes.
     """
 
@@ -76,10 +80,12 @@ class NeuRDCIXSolver:
         threshold: float | None = None,
         entropy_cost: float = 0.0,
         batch_size: int | None = None,
-        average_power: float = 1.0,
+        average_power: float | None = None,
+        precision: str | None = None,
         seed: int = 0,
     ) -> None:
         checks.one_of("update", update, ("expected", "sampled"))
+        checks.one_of("learner", learner, (*checks.LEARNERS, *checks.MINIMIZERS))
         sampled = update == "sampled"
         is_world = isinstance(game, trees.Tree | graph.Graph)
         tree: Any = game if is_world else compiling.compile_game(game)
@@ -88,6 +94,32 @@ class NeuRDCIXSolver:
         """Of all players in the sampled episodes so far."""
         self._sampled = sampled
         self._forgets = isinstance(tree, graph.Graph)
+        power = checks.MINIMIZERS.get(learner, 1.0) if average_power is None else average_power
+        if learner in checks.MINIMIZERS:
+            unread = {
+                "exploration": exploration,
+                "magnet_strength": magnet_strength,
+                "magnet_speed": magnet_speed,
+                "threshold": threshold,
+                "entropy_cost": entropy_cost or None,
+                "batch_size": batch_size,
+                "step_size": None if learner == "optimistic_hedge" else step_size,
+            }
+            refused = [name for name, value in unread.items() if value is not None]
+            if sampled or self._forgets:
+                raise ValueError(f"learner={learner} takes expected updates, on a tree with perfect recall.")
+            if refused:
+                raise ValueError(f"learner={learner} does not read {', '.join(refused)}: leave it out.")
+            checks.one_of("precision", precision or "float64", ("float32", "float64"))
+            step = (step_size or checks.STEP_SIZE) / (tree.spec.return_bound or 1.0)
+            self._loop = cfr.loop(minimizers.minimizer(learner, step), average=self_play.Weights(power))
+            self._key: Any = None  # nothing is drawn
+            with jax.enable_x64(True):
+                self._arena = self_play.arena_of(tree, precision or "float64")
+                self._state = self._loop.init(self._arena)
+            return
+        if precision is not None:
+            raise ValueError(f"precision is for regret minimisers, but learner is {learner}.")
         suited = _SUITED["graph" if self._forgets else "tree", update]
         exploration = suited.exploration if exploration is None else exploration
         strength = suited.magnet_strength if magnet_strength is None else magnet_strength
@@ -109,7 +141,7 @@ class NeuRDCIXSolver:
             num_episodes=suited.batch_size if batch_size is None else batch_size,
             scale=self_play.scale_of(tree),
             update=update,
-            average=None if self._forgets else self_play.Weights(average_power),
+            average=None if self._forgets else self_play.Weights(power),
         )
         key = jax.random.key(seed)
         self._key = jax.random.fold_in(key, 1)

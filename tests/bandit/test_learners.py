@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pohp_neurd import minimizers
 from pohp_neurd.bandit import learners
 
 LEARNERS = {
@@ -12,7 +13,10 @@ LEARNERS = {
     "hedge_fixed": lambda: learners.hedge(0.3),
     "regret_matching": learners.regret_matching,
     "regret_matching_plus": learners.regret_matching_plus,
+    "predictive_regret_matching_plus": learners.predictive_regret_matching_plus,
+    "optimistic_hedge": lambda: learners.optimistic_hedge(0.3),
 }
+GUARANTEED = [name for name, make in LEARNERS.items() if make().guarantee is not None]
 
 
 def losses(rounds, seed=0):
@@ -67,8 +71,39 @@ def test_regret_matching_and_its_plus_differ():
     assert np.abs(one - other).max() > 0.1
 
 
+def test_predictions_are_the_last_rounds_regrets():
+    utilities = losses(30)
+    with jax.enable_x64(True):
+        matching = follow(learners.predictive_regret_matching_plus(), utilities)
+        hedging = follow(learners.optimistic_hedge(0.3), utilities)
+    regrets = last = np.zeros(4)
+    for t, (policy, row) in enumerate(zip(matching, utilities, strict=True)):
+        positive = np.maximum(regrets + last, 0)
+        expected = positive / positive.sum() if positive.sum() > 0 else np.full(4, 0.25)
+        np.testing.assert_allclose(policy, expected, atol=1e-12)
+        last = row - expected @ row
+        regrets = np.maximum(regrets + last, 0)
+        weights = np.exp(0.3 * (utilities[:t].sum(axis=0) + utilities[max(t - 1, 0)] * (t > 0)))
+        np.testing.assert_allclose(hedging[t], weights / weights.sum(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name", ["regret_matching", "regret_matching_plus", "predictive_regret_matching_plus"]
+)
+def test_arms_that_are_not_legal_make_no_difference(name):
+    minimizer = getattr(minimizers, name)()
+    legal = jnp.array([True, False, True, True])
+    wide, narrow = minimizer.init(jnp.zeros(4)), minimizer.init(jnp.zeros(3))
+    for row in losses(10).astype(np.float32):
+        policy = minimizer.policy(wide, legal)
+        np.testing.assert_array_equal(policy[legal], minimizer.policy(narrow))
+        assert policy[1] == 0
+        regrets = jnp.where(legal, row - policy @ row, 0.0)
+        wide, narrow = minimizer.observe(wide, regrets), minimizer.observe(narrow, regrets[legal])
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", GUARANTEED)
 def test_every_learner_keeps_distributions_and_its_guarantee_under_full_monitoring(name):
     utilities = losses(400, seed=1)
     learner = LEARNERS[name]()

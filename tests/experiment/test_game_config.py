@@ -17,6 +17,10 @@ from pohp_neurd.experiment import game, game_config
         ({"policy": "linear"}, "policy must be one of"),
         ({"learner": "cfr"}, "learner must be one of"),
         ({"iterations": 5}, "iterations is for update=expected"),
+        (
+            {"learner": "rm_plus", "update": "expected", "policy": "neural"},
+            "takes policy=tabular and update=expected",
+        ),
         ({"update": "expected", "episodes": 5}, "episodes is for update=sampled"),
         ({"update": "expected", "batch_size": 5}, "batch_size is for update=sampled"),
         ({"play": "live"}, "live play trains policy=neural with update=sampled, but policy is tabular"),

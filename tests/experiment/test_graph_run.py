@@ -121,6 +121,7 @@ def test_a_world_that_is_too_fine_makes_way_for_observations():
         ({"world": "none of these"}, "world must be one of string, observations"),
         ({"play": "graph", "max_nodes": 10}, "kuhn_poker has more than 10 nodes with these agent states"),
         ({"play": "graph", "max_information_states": 3}, "more than 3 information states"),
+        ({"play": "graph", "learner": "rm_plus", "update": "expected"}, "takes a tree with perfect recall"),
     ],
 )
 def test_bad_input(options, sentence):

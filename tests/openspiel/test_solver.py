@@ -65,6 +65,44 @@ def test_agents_that_forget_are_not_led_away_again():
     assert max(reached) < 0.55
 
 
+@pytest.mark.parametrize("learner", ["regret_matching", "rm_plus"])
+def test_regret_minimizers_are_openspiels_solvers(learner):
+    """`test_cfr` has this turn by turn; here it is of the solver's defaults and of its own policies."""
+    game = pyspiel.load_game("kuhn_poker")
+    peer = {"regret_matching": pyspiel.CFRSolver, "rm_plus": pyspiel.CFRPlusSolver}[learner](game)
+    solver = openspiel.NeuRDCIXSolver(game, learner=learner)
+    solver.evaluate_and_update_policy(20)
+    for _ in range(20):
+        peer.evaluate_and_update_policy()
+    for which in ("average", "current"):
+        theirs = pyspiel.nash_conv(game, getattr(peer, f"{which}_policy")())
+        assert solver.nash_conv(which) == pytest.approx(theirs, abs=1e-9)
+        ours = getattr(solver, f"tabular_{which}_policy")()
+        assert pyspiel.nash_conv(game, ours) == pytest.approx(theirs, abs=1e-9)
+
+
+@pytest.mark.parametrize(("learner", "bar"), [("predictive_rm_plus", 1e-5), ("optimistic_hedge", 4e-4)])
+def test_predictive_minimizers_are_far_below_cfr_plus(learner, bar):
+    """Which has 9e-4 in Kuhn poker after as many iterations."""
+    solver = openspiel.NeuRDCIXSolver("kuhn_poker", learner=learner)
+    solver.evaluate_and_update_policy(300)
+    assert solver.nash_conv() < bar
+
+
+def test_regret_minimizers_refuse_what_they_do_not_read():
+    with pytest.raises(ValueError, match="takes expected updates, on a tree"):
+        openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", update="sampled")
+    graph = openspiel.compile_game("kuhn_poker", agent_state="observation")
+    with pytest.raises(ValueError, match="takes expected updates, on a tree"):
+        openspiel.NeuRDCIXSolver(graph, learner="rm_plus")
+    with pytest.raises(ValueError, match="does not read exploration, step_size: leave it out"):
+        openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", exploration=0.1, step_size=1.0)
+    with pytest.raises(ValueError, match="precision must be one of float32, float64"):
+        openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", precision="float16")
+    with pytest.raises(ValueError, match="precision is for regret minimisers"):
+        openspiel.NeuRDCIXSolver("kuhn_poker", precision="float32")
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match="update must be one of"):
         openspiel.NeuRDCIXSolver("kuhn_poker", update="exact")
