@@ -1,0 +1,228 @@
+"""A run's folder as data for a page: what was run, its curves, its policies, and the game to walk through.
+
+Exact wherever the game compiles. What cannot be known exactly is left out, and `left_out` says why.
+"""
+
+import functools
+import importlib.metadata
+import pathlib
+import platform
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from pohp_neurd import checkpoint, exact, neural, openspiel, policy
+from pohp_neurd.experiment import configs
+from pohp_neurd.finite import tree as trees
+from pohp_neurd.games import cart_pole, catch
+from pohp_neurd.online import lifetimes
+from pohp_neurd.openspiel import compile as compiling
+from pohp_neurd.openspiel import saved
+from pohp_neurd.results import records, report, table
+
+Config = configs.Report
+
+_PACKAGES = ("pohp_neurd", "jax", "open_spiel", "numpy")
+_GRID = 41  # angles and angular velocities of a phase picture
+_FASTEST = 3.0  # radians a second
+
+
+def gather(config: Config) -> dict[str, Any]:
+    """All that the page shows, ready for JSON."""
+    folders = [config.checkpoint, *([config.against] if config.against else [])]
+    runs = [_run(folder) for folder in folders]
+    kinds = [next((key for key in ("game", "environment") if key in run["config"]), None) for run in runs]
+    for folder, kind in zip(folders, kinds, strict=True):
+        if kind is None:
+            raise ValueError(f"{folder} must be a run of train_game or train_single_agent, but is neither.")
+    played = [run["config"][kind] for run, kind in zip(runs, kinds, strict=True)]
+    if len(set(played)) > 1:
+        raise ValueError(f"{folders[0]} is of {played[0]}, but {folders[1]} is of {played[1]}.")
+    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    data = {"runs": runs, "versions": {"python": platform.python_version(), **versions}}
+    if kinds[0] == "environment":
+        return {**data, "maps": [_map(folder, run) for folder, run in zip(folders, runs, strict=True)]}
+    return {**data, **_game(folders, runs, config.max_histories)}
+
+
+def _run(folder: str) -> dict[str, Any]:
+    place = records.RunFolder(folder)
+    if not place.config.is_file():
+        raise ValueError(f"{folder} is not the folder of a run: it has no config.json.")
+    rows = table.read(place.metrics)
+    cells = [[np.nan if isinstance(cell, str) else cell for cell in row.values()] for row in rows]
+    return {
+        "name": pathlib.Path(folder).name or folder,
+        "config": records.read_object(place.config),
+        "columns": list(rows[0]),
+        "metrics": report.packed(np.array(cells, np.float64)),
+    }
+
+
+def _game(folders: list[str], runs: list[dict[str, Any]], max_histories: int) -> dict[str, Any]:
+    loaded = [saved.load(folder) for folder in folders]
+    try:
+        tree = openspiel.compile_game(loaded[0].about.game, max_histories=max_histories)
+    except ValueError as error:
+        reason = str(error).partition(": ")[0]  # what follows is advice for training
+        return {
+            "left_out": f"Nothing can be known exactly here, as {reason}: states, values and NashConv are "
+            "left out. evaluate --opponent=uniform --response_updates=200 judges the policy by play."
+        }
+    policies = []
+    for run, each in zip(runs, loaded, strict=True):
+        tables = {which: saved.table(each, tree, which) for which in ("current", "average")}
+        if np.array_equal(tables["current"], tables["average"]):
+            del tables["average"]  # the run has kept none
+        policies += [
+            {"run": run["name"], "which": which, **judged(tree, found)} for which, found in tables.items()
+        ]
+    return {"game": _tree(tree), "policies": policies}
+
+
+def gains(
+    tree: trees.Tree, table: Float[np.ndarray, "S A"]
+) -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S A"]]:
+    """What best responses gain at every information state, which adds up to NashConv; and all responses.
+
+    With the value v*_s and the action values q*_s of the agent's best response from s on,
+
+        gain_s = P[s] (v*_s − Σ_a π(a) q*_s(a)),   Σ_s gain_s = Σ_i (v*_i − v_i),
+
+    P[s] that of the policy. This is the performance difference lemma (Kakade and Langford 2002) with the best
+    response as the one whose values are taken: no entry is negative.
+    """
+    reached = exact.quantities(tree, table).realization
+    found, answers = np.zeros(len(table)), np.zeros_like(table)
+    for agent in range(tree.num_agents):
+        response, rows = exact.best_response(tree, table, agent).policy, tree.states_of(agent)
+        if response is None:
+            raise ValueError(f"{tree.name} has no perfect recall: what is gained at a state is not defined.")
+        best = exact.quantities(tree, response)
+        lost = best.value - np.sum(table * best.action_value, axis=1)
+        found[rows] = np.maximum(reached * lost, 0.0)[rows]  # rounding
+        answers[rows] = response[rows]
+    return found, answers
+
+
+def judged(tree: trees.Tree, table: Float[np.ndarray, "S A"]) -> dict[str, Any]:
+    """A policy and its exact quantities: of states, and of their actions one state after the other."""
+    found = exact.quantities(tree, table)
+    state, action = _choices(tree)
+    data = {
+        "nash_conv": float(exact.nash_conv(tree, table)),
+        "returns": exact.expected_returns(tree, table).tolist(),
+        "probability": report.packed(table[state, action].astype(np.float32)),
+        "action_value": report.packed(found.action_value[state, action].astype(np.float32)),
+        "reached": report.packed(found.realization),
+    }
+    try:
+        gained, answers = gains(tree, table)
+    except ValueError as error:
+        return {**data, "left_out": str(error)}
+    answer = np.argmax(answers, axis=1).astype(np.int32)
+    return {**data, "gain": report.packed(gained), "answer": report.packed(answer)}
+
+
+def _choices(tree: trees.Tree) -> tuple[np.ndarray, np.ndarray]:
+    """State and action of every choice: states in order, actions as the children of their first history."""
+    decisions = np.flatnonzero(tree.information_state >= 0)
+    _, first = np.unique(tree.information_state[decisions], return_index=True)
+    rows = decisions[first]
+    count = tree.num_children[rows]
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    action = tree.incoming_action[np.repeat(tree.first_child[rows], count) + within]
+    return np.repeat(np.arange(len(rows)), count), action
+
+
+def _tree(tree: trees.Tree) -> dict[str, Any]:
+    names, name, pictures = _names(tree)
+    return {
+        "name": tree.name,
+        "num_agents": tree.num_agents,
+        "names": report.packed_text(names),
+        "strings": report.packed_text(list(tree.information_state_strings)),
+        "pictures": report.packed_text(pictures),
+        "step": report.packed(name),
+        "parent": report.packed(tree.parent.astype(np.int32)),
+        "action": report.packed(tree.incoming_action.astype(np.int32)),
+        "player": report.packed(tree.player.astype(np.int32)),
+        "state": report.packed(tree.information_state.astype(np.int32)),
+        "chance": report.packed(tree.chance.astype(np.float64)),
+        "rewards": report.packed(tree.rewards.astype(np.float64)),
+    }
+
+
+def _names(tree: trees.Tree) -> tuple[list[str], np.ndarray, list[str]]:
+    """All names of actions and outcomes, that of the last step to each history, and states as pictures.
+
+    A picture is an observation of several lines, as games with a board have it; else it is empty.
+    """
+    game = compiling.game_of(tree)
+    seen = game.get_type().provides_observation_string
+    known: dict[str, int] = {}
+    name, pictures = np.zeros(tree.num_histories, np.int32), [""] * tree.num_information_states
+    stack = [(0, None, -1)]
+    while stack:
+        row, before, action = stack.pop()
+        state = game.new_initial_state() if before is None else before.child(action)
+        player, at = state.current_player(), tree.information_state[row]
+        if seen and at >= 0 and not pictures[at]:
+            picture = state.observation_string(player)
+            pictures[at] = picture if "\n" in picture else ""
+        for child in range(tree.first_child[row], tree.first_child[row] + tree.num_children[row]):
+            step = int(tree.incoming_action[child])
+            name[child] = known.setdefault(state.action_to_string(player, step), len(known))
+            if tree.num_children[child]:
+                stack.append((child, state, step))
+    return list(known), name, pictures
+
+
+def _map(folder: str, run: dict[str, Any]) -> dict[str, Any]:
+    """What the policies of all seeds and settings do: over catch's boards, or over a section of cart pole."""
+    given: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in run["config"].items()}
+    try:
+        config = configs.SingleAgent(**given)
+    except TypeError:
+        raise ValueError(f"{folder}/config.json has not the settings of train_single_agent.") from None
+    world, options, torso = config.world(), config.options(), (config.width, config.width)
+    begin = functools.partial(lifetimes.begin_all, world, options, torso=torso)
+    restored = checkpoint.restore(pathlib.Path(folder) / "checkpoints", jax.eval_shape(begin, config.runs()))
+    if restored is None:
+        raise ValueError(f"there is no checkpoint in {folder}.")
+    agent = lifetimes.paper_agent(world, options, learning_rate=1.0, torso=torso)
+    parameters = jax.vmap(agent.parameters)(restored.tree.agent)
+    model = neural.network(world.spec.observation_size, world.spec.num_actions, torso=torso, critic=True)
+    histories, axes = _boards(world) if config.environment == "catch" else _phases()
+
+    def probabilities(weights: Any, history: Any) -> Any:
+        return policy.probabilities(
+            model.apply(weights, world.observation(history)).logits, world.legal_actions(history)
+        )
+
+    over_states = jax.vmap(probabilities, in_axes=(None, 0))
+    found = jax.jit(jax.vmap(over_states, in_axes=(0, None)))(parameters, histories)
+    return {**axes, "settings": config.settings(), "probability": report.packed(np.asarray(found))}
+
+
+def _boards(world: catch.Catch) -> tuple[catch.Fall, dict[str, Any]]:
+    """Every board at which a decision is made: by the ball's row, its column, and the paddle's column."""
+    sizes = (world.rows - 1, world.columns, world.columns)
+    places = jnp.indices(sizes).reshape(3, -1).astype(jnp.int32)
+    nothing = jnp.zeros_like(places[0])
+    return catch.Fall(catch.Board(*places), nothing > 0, nothing), {"sizes": sizes}
+
+
+def _phases() -> tuple[cart_pole.Balance, dict[str, Any]]:
+    """Angles and angular velocities of a pole whose cart stands still in the middle."""
+    limits = (cart_pole.ANGLE_LIMIT, _FASTEST)
+    angle, speed = (jnp.linspace(-limit, limit, _GRID) for limit in limits)
+    angles, speeds = (each.reshape(-1) for each in jnp.meshgrid(angle, speed, indexing="ij"))
+    still = jnp.zeros_like(angles)
+    cart = cart_pole.Cart(still, still, angles, speeds)
+    nothing = jax.tree.map(jnp.zeros_like, cart)
+    history = cart_pole.Balance(cart, nothing, still > 0, still.astype(jnp.int32))
+    return history, {"sizes": (_GRID, _GRID), "limits": limits}
