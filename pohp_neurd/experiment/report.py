@@ -111,7 +111,7 @@ def gains(
 def judged(tree: trees.Tree, table: Float[np.ndarray, "S A"]) -> dict[str, Any]:
     """A policy and its exact quantities: of states, and of their actions one state after the other."""
     found = exact.quantities(tree, table)
-    state, action = _choices(tree)
+    state, action = choices(tree)
     data = {
         "nash_conv": float(exact.nash_conv(tree, table)),
         "returns": exact.expected_returns(tree, table).tolist(),
@@ -127,7 +127,7 @@ def judged(tree: trees.Tree, table: Float[np.ndarray, "S A"]) -> dict[str, Any]:
     return {**data, "gain": report.packed(gained), "answer": report.packed(answer)}
 
 
-def _choices(tree: trees.Tree) -> tuple[np.ndarray, np.ndarray]:
+def choices(tree: trees.Tree) -> tuple[np.ndarray, np.ndarray]:
     """State and action of every choice: states in order, actions as the children of their first history."""
     decisions = np.flatnonzero(tree.information_state >= 0)
     _, first = np.unique(tree.information_state[decisions], return_index=True)
@@ -139,11 +139,11 @@ def _choices(tree: trees.Tree) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tree(tree: trees.Tree) -> dict[str, Any]:
-    names, name, pictures = _names(tree)
+    known, name, pictures = names(tree)
     return {
         "name": tree.name,
         "num_agents": tree.num_agents,
-        "names": report.packed_text(names),
+        "names": report.packed_text(known),
         "strings": report.packed_text(list(tree.information_state_strings)),
         "pictures": report.packed_text(pictures),
         "step": report.packed(name),
@@ -156,7 +156,7 @@ def _tree(tree: trees.Tree) -> dict[str, Any]:
     }
 
 
-def _names(tree: trees.Tree) -> tuple[list[str], np.ndarray, list[str]]:
+def names(tree: trees.Tree) -> tuple[list[str], np.ndarray, list[str]]:
     """All names of actions and outcomes, that of the last step to each history, and states as pictures.
 
     A picture is an observation of several lines, as games with a board have it; else it is empty.

@@ -115,7 +115,7 @@ def test_a_run_as_data(run):
 
 def test_names_and_pictures_are_openspiels():
     tree = openspiel.compile_game("dark_hex(board_size=2)")
-    names, name, pictures = report._names(tree)
+    names, name, pictures = report.names(tree)
     first = compiling.game_of(tree)
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -131,7 +131,7 @@ def test_names_and_pictures_are_openspiels():
 
 def test_choices_follow_the_children_of_any_history():
     tree = openspiel.compile_game("leduc_poker")
-    state, action = report._choices(tree)
+    state, action = report.choices(tree)
     for row in np.flatnonzero(tree.information_state >= 0)[::7]:
         children = tree.first_child[row] + np.arange(tree.num_children[row])
         np.testing.assert_array_equal(

@@ -96,6 +96,17 @@ def test_curves_and_final_figures_are_those_of_the_csv(shown, runs):
     assert values(page, '[data-chart="NashConv"] .readout') == second
 
 
+def test_a_pointer_reads_the_curves(shown, runs):
+    page, _ = shown("table")
+    chart = """document.querySelector('[data-chart="NashConv"] svg[tabindex]')"""
+    page.ask(f"{chart}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    area = page.ask(f"{chart}.getBoundingClientRect().toJSON()")
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=area["right"] - 3, y=area["top"] + 50)
+    last = table.read(runs / "table" / "metrics.csv")[-1]
+    expected = [last[name] for name in ("episodes", "nash_conv", "nash_conv_average")]
+    assert values(page, '[data-chart="NashConv"] .readout') == expected
+
+
 def test_states_have_the_exact_values_and_gains_add_up(shown, runs):
     page, data = shown("table")
     tree = openspiel.compile_game("kuhn_poker(players=3)")

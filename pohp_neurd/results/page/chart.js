@@ -8,7 +8,8 @@ function ticks(low, high, log) {
     const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
     const inner = last - first > 2 ? [1] : last - first > 1 ? [1, 3] : [1, 2, 5];
     for (let power = first; power <= last; power++) for (const digit of inner) found.push(digit * 10 ** power);
-    return found.filter((value) => value >= low * 0.999 && value <= high * 1.001);
+    const inside = found.filter((value) => value >= low * 0.999 && value <= high * 1.001);
+    return inside.length > 1 ? inside : ticks(low, high, false);
   }
   const raw = (high - low) / 4 || 1, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].find((digit) => digit * power >= raw) * power;
