@@ -37,19 +37,18 @@ def test_a_wrong_command():
     assert call("42").stderr == "'42' is no command: see pohp-neurd --help.\n"
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("command", commands.COMMANDS)
-def test_flags_are_read_before_jax_is_loaded(command):
-    for argument, code in (("--help", 0), ("--no_such_flag=1", 2)):
-        program = (
-            f"import sys; sys.argv = ['pohp-neurd', {command!r}, {argument!r}]\n"
-            "from pohp_neurd import __main__\n"
-            "try: __main__.main()\n"
-            "finally: assert not {'jax', 'pyspiel', 'matplotlib'} & set(sys.modules), 'too early'"
-        )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-        assert done.returncode == code, done.stderr
-        assert (argument.strip("-").split("=")[0] in done.stderr) == (code == 2)
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--no_such_flag=1", 2)])
+def test_flags_are_read_before_jax_is_loaded(argument, code):
+    """Of one command; that no script loads it earlier is tested with wrong flags of all."""
+    program = (
+        f"import sys; sys.argv = ['pohp-neurd', 'train-game', {argument!r}]\n"
+        "from pohp_neurd import __main__\n"
+        "try: __main__.main()\n"
+        "finally: assert not {'jax', 'pyspiel', 'matplotlib'} & set(sys.modules), 'too early'"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert ("no_such_flag" in done.stderr) == (code == 2)
 
 
 @pytest.mark.thorough

@@ -53,7 +53,10 @@ def _run(folder: str) -> dict[str, Any]:
     if not place.config.is_file():
         raise ValueError(f"{folder} is not the folder of a run: it has no config.json.")
     rows = table.read(place.metrics)
-    cells = [[np.nan if isinstance(cell, str) else cell for cell in row.values()] for row in rows]
+    words = [cell for row in rows for cell in row.values() if isinstance(cell, str) and cell]
+    if words:
+        raise ValueError(f"{place.metrics} must hold numbers, but has {words[0]!r}.")
+    cells = [[np.nan if cell == "" else cell for cell in row.values()] for row in rows]
     return {
         "name": pathlib.Path(folder).name or folder,
         "config": records.read_object(place.config),

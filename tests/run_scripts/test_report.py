@@ -1,4 +1,4 @@
-"""run_scripts/report.py: a page and one line of JSON, or one sentence."""
+"""run_scripts/report.py: a page and one line of JSON."""
 
 import json
 
@@ -19,22 +19,3 @@ def test_a_page_from_flags(script, tmp_path, capsys):
     assert told["bytes"] == len(output.read_bytes()) < 1_000_000
     assert told["nash_conv"]["run, average"] == pytest.approx(found["nash_conv_average"], abs=1e-9)
     assert output.read_text("utf-8").startswith("<!doctype html>")
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"checkpoint": "nowhere"}, "nowhere is not the folder of a run."),
-        ({"against": "nowhere"}, "nowhere is not the folder of a run."),
-        ({"output": ""}, "output must be a file, but is ''."),
-        ({"max_histories": 0}, "max_histories must be at least 1, but is 0."),
-        ({}, "it has no config.json."),
-    ],
-)
-def test_bad_flags(script, given, sentence, tmp_path, capsys):
-    given = {"checkpoint": str(tmp_path), "output": str(tmp_path / "page.html"), **given}
-    with flagsaver.flagsaver(**given), pytest.raises(SystemExit) as stop:
-        script.main([])
-    assert stop.value.code == 2
-    assert sentence in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

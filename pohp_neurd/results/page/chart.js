@@ -144,7 +144,8 @@ function lines(runs, xName) {
     const rows = new Map();
     for (let row = 0; row < run.length; row++) {
       const key = cut ? SETTING.map((name) => run.column[name][row]).join() : "";
-      rows.set(key, [...(rows.get(key) || []), row]);
+      if (!rows.has(key)) rows.set(key, []);
+      rows.get(key).push(row);
     }
     const settings = [...new Set([...rows.keys()].map((key) => key.split(",").slice(0, 2).join()))];
     for (const name of run.columns.filter((each) => ![...COUNTS, ...SETTING, "half_width"].includes(each))) {
