@@ -60,6 +60,8 @@ def nash_conv(
     0.0
     """
     if isinstance(tree, graph.Graph):
+        if np.ndim(policy) == 3:
+            return np.array([nash_conv(tree, each) for each in np.asarray(policy)])
         return float(np.sum(best_response_values(tree, policy) - expected_returns(tree, policy)))
     found = _evaluate(tree, policy, index)
     gains = np.sum(found.best - found.expected, axis=-1)

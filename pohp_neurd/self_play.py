@@ -142,7 +142,8 @@ def loop(
     ) -> tuple[directions.Tally, evaluation.Profile | None]:
         """What there is to learn from, and the plans of a tree if they had to be made for it."""
         if update == "sampled":
-            return rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key)), None
+            tally = rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key))
+            return jax.tree.map(lambda sums: sums.astype(table.dtype), tally), None
         if arena.field is not None:
             return graph.expected_tally(arena.field, table, arena.seats.all.legal), None
         return expected_tally(arena, table, weights)
@@ -201,6 +202,12 @@ def seats_of(
     return tally_learners.seats(
         tally_learners.Rows(tree.legal, inputs), [each.stop - each.start for each in places]
     )
+
+
+def scale_of(world: trees.Tree | graph.Graph) -> float:
+    """The width of a game's returns, to divide them by."""
+    bound = world.return_bound if isinstance(world, graph.Graph) else world.spec.return_bound
+    return max(bound or 0.0, 1e-6)
 
 
 def arena_of(

@@ -1,6 +1,7 @@
 """Play a game in the terminal against a policy that train_game.py has trained.
 
     python run_scripts/play.py --checkpoint=runs/leduc --seat=0
+    python run_scripts/play.py --checkpoint=runs/leduc --opponent=best_response
 
 Type an action's number or name, ? for the policy's own probabilities, q to leave.
 """
@@ -16,17 +17,17 @@ command_line.define(configs.Play)
 def main(_: list[str]) -> None:
     """Loads the policy and plays one game."""
     config = command_line.config(configs.Play)
-    from pohp_neurd.openspiel import players, saved
+    from pohp_neurd.experiment import evaluation
+    from pohp_neurd.openspiel import players
 
-    trained = saved.load(config.checkpoint)
-    policy = saved.openspiel_policy(trained, config.use)
+    game, policy, opponent = evaluation.at_table(config)
     try:
-        returns = players.play_in_terminal(trained.about.game, policy, config.seat, seed=config.seed)
+        returns = players.play_in_terminal(game, policy, config.seat, seed=config.seed, opponent=opponent)
     except (EOFError, KeyboardInterrupt):
         returns = None
     if returns is None:
         print()  # what was left unanswered has no end of line
-    print(json.dumps({"game": trained.about.game, "seat": config.seat, "returns": returns}))
+    print(json.dumps({"game": game, "seat": config.seat, "returns": returns}))
 
 
 if __name__ == "__main__":

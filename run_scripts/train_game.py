@@ -10,7 +10,9 @@ Ctrl-C saves a checkpoint; the same command with --resume goes on from it.
 """
 
 import dataclasses
+import functools
 import json
+import sys
 
 from pohp_neurd.experiment import command_line, configs, game_config
 
@@ -28,7 +30,8 @@ def main(_: list[str]) -> None:
     from pohp_neurd.experiment import game
 
     given = command_line.given(game_config.Config)
-    figures = game.run(config, folder.pop("output_dir"), given=given, **folder, **events)
+    tell = functools.partial(print, file=sys.stderr)
+    figures = game.run(config, folder.pop("output_dir"), given=given, tell=tell, **folder, **events)
     print(f"NashConv over time: {figures['curve']}")
     print(json.dumps(figures))
 

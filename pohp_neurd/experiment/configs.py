@@ -271,7 +271,10 @@ class AgentLoop:
             records.check_writable(self.checkpoint_dir)
 
 
-WHICH = ("average", "current")
+WHICH = ("average", "current", "best")
+BEST_RESPONSE = "best_response"
+_USE = "Its average or current policy, or the best of them by NashConv."
+_USUAL = "average; best for tables in a graph"
 
 
 def _check_folder(folder: str) -> None:
@@ -286,10 +289,10 @@ class Evaluation:
     checkpoint: str = field(
         "", "The folder of a run.", topic="What is evaluated", shown="none, it must be given"
     )
-    use: str = field("average", "Its average or current policy.", choices=WHICH)
+    use: str | None = field(None, _USE, choices=WHICH, shown=_USUAL)
     opponent: str = field(
         "",
-        "Play head to head against uniform, or against the folder of another run.",
+        "Play head to head against uniform, best_response, or the folder of another run.",
         topic="How",
         shown="none",
     )
@@ -302,8 +305,9 @@ class Evaluation:
         if not self.checkpoint:
             raise ValueError("checkpoint must be the folder of a run, but is empty.")
         check(self)
-        for folder in (self.checkpoint, *([self.opponent] if self.opponent not in ("", UNIFORM) else [])):
-            _check_folder(folder)
+        for folder in (self.checkpoint, self.opponent):
+            if folder not in ("", UNIFORM, BEST_RESPONSE):
+                _check_folder(folder)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -311,7 +315,12 @@ class Play:
     """Whom to play, and from which seat."""
 
     checkpoint: str = field("runs/leduc", "The folder of a run.", topic="The game")
-    use: str = field("average", "Its average or current policy.", choices=WHICH)
+    use: str | None = field(None, _USE, choices=WHICH, shown=_USUAL)
+    opponent: str = field(
+        "policy",
+        "Whom you play: the policy itself, or a best_response to it, which knows it and forgets nothing.",
+        choices=("policy", BEST_RESPONSE),
+    )
     seat: int = field(0, "Your seat, from 0.", at_least=0)
     seed: int = field(0, "The seed of cards and of the policy's moves.", check=checks.seed)
 

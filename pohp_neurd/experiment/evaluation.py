@@ -9,42 +9,49 @@ import numpy as np
 from pohp_neurd import exact, openspiel
 from pohp_neurd.experiment import configs
 from pohp_neurd.finite import tree as trees
+from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import saved
 from pohp_neurd.openspiel.live import match, play
 
 Config = configs.Evaluation
+NO_RUN = ("", configs.UNIFORM, configs.BEST_RESPONSE)
 
 
 def evaluate(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]:
     """All that was asked for, as figures; `tell` gets a sentence for each."""
     mine = saved.load(config.checkpoint)
-    theirs = None if config.opponent in ("", configs.UNIFORM) else saved.load(config.opponent)
+    theirs = saved.load(config.opponent) if config.opponent not in NO_RUN else None
     if theirs is not None and theirs.about.game != mine.about.game:
         raise ValueError(
             f"{config.checkpoint} plays {mine.about.game}, but {config.opponent} plays {theirs.about.game}."
         )
-    alone = openspiel.load_game(mine.about.game).num_players() == 1
+    seats = openspiel.load_game(mine.about.game).num_players()
+    alone = seats == 1
     if alone and config.opponent:
         raise ValueError(f"{mine.about.game} has one seat: there is none for opponent={config.opponent}.")
-    tree = _compiled(config, mine.about.game)
-    figures: dict[str, Any] = {"game": mine.about.game, "use": config.use, "nash_conv": None}
-    if tree is not None:
-        table = saved.table(mine, tree, config.use)
-        figures["nash_conv"] = float(exact.nash_conv(tree, table))
-        figures["returns"] = exact.expected_returns(tree, table).tolist()
-        tell(f"NashConv of the {config.use} policy: {figures['nash_conv']:.6f} (exact)")
+    if seats > 2 and config.opponent == configs.BEST_RESPONSE:
+        raise ValueError(f"opponent=best_response is for two seats, but {mine.about.game} has {seats}.")
+    use = config.use or mine.usual
+    world = mine.world or _compiled(config, mine.about.game)
+    figures: dict[str, Any] = {"game": mine.about.game, "use": use, "nash_conv": None}
+    if world is not None:
+        table = saved.table(mine, world, use)
+        figures["returns"] = exact.expected_returns(world, table).tolist()
+        figures["best_response_values"] = exact.best_response_values(world, table).tolist()
+        figures["nash_conv"] = sum(figures["best_response_values"]) - sum(figures["returns"])
+        tell(f"NashConv of the {use} policy: {figures['nash_conv']:.6f} (exact)")
     elif alone:
-        found = match.play(mine.about.game, [_player(mine, config.use)], config.episodes, config.seed)
+        found = match.play(mine.about.game, [_player(mine, use)], config.episodes, config.seed)
         figures["mean_return"] = found._asdict()
         tell(f"Mean return: {found.mean:.4f} ({_interval(found)})")
     if config.opponent:
-        met = figures["head_to_head"] = _head_to_head(config, mine, theirs, tree)
+        met = figures["head_to_head"] = _head_to_head(config, use, mine, theirs, world)
         interval = "exact" if met["exact"] else f"95% interval {met['low']:.4f} to {met['high']:.4f}"
         tell(f"Mean return against {config.opponent}, seats rotated: {met['mean']:.4f} ({interval})")
     if config.response_updates:
         bound = match.best_response_bound(
             mine.about.game,
-            _player(mine, config.use),
+            _player(mine, use),
             num_updates=config.response_updates,
             num_episodes=config.episodes,
             seed=config.seed,
@@ -56,6 +63,17 @@ def evaluate(config: Config, tell: Callable[[str], None] = print) -> dict[str, A
             "up to chance"
         )
     return figures
+
+
+def at_table(config: configs.Play) -> tuple[str, Any, Any]:
+    """The game, the trained policy, and whom a person meets: the policy, or a best response to it."""
+    mine = saved.load(config.checkpoint)
+    use = config.use or mine.usual
+    policy = opponent = saved.openspiel_policy(mine, use)
+    if config.opponent == configs.BEST_RESPONSE:
+        world = mine.world or openspiel.compile_game(mine.about.game)
+        opponent = openspiel.best_response(world, saved.table(mine, world, use))
+    return mine.about.game, policy, opponent
 
 
 def _interval(found: match.Estimate) -> str:
@@ -77,23 +95,39 @@ def _compiled(config: Config, game: str) -> trees.Tree | None:
 
 
 def _head_to_head(
-    config: Config, mine: saved.Saved, theirs: saved.Saved | None, tree: trees.Tree | None
+    config: Config, use: str, mine: saved.Saved, theirs: saved.Saved | None, world: exact.World | None
 ) -> dict[str, Any]:
-    if tree is None:
-        at_table = [_player(mine, config.use), None if theirs is None else _player(theirs, config.use)]
-        found = match.play(mine.about.game, at_table, config.episodes, config.seed)
+    """The returns of `mine` at each seat in turn: exact if both have one table's rows, else by play."""
+    responding = config.opponent == configs.BEST_RESPONSE
+    if responding and world is None:
+        raise ValueError(f"a best response needs a compiled game, which {mine.about.game} is not.")
+    table = None if world is None else saved.table(mine, world, use)
+    if responding or world is None or (theirs is not None and not _alike(mine, theirs)):
+        other: Any = openspiel.best_response(world, table) if responding else None
+        if theirs is not None:
+            other = _player(theirs, config.use or theirs.usual)
+        found = match.play(mine.about.game, [_player(mine, use), other], config.episodes, config.seed)
         return {**found._asdict(), "exact": False}
-    table = saved.table(mine, tree, config.use)
-    other = exact.uniform(tree) if theirs is None else saved.table(theirs, tree, config.use)
+    other = exact.uniform(world)
+    if theirs is not None:
+        other = saved.table(theirs, world, config.use or theirs.usual)
     returns = []
-    for seat in range(tree.num_agents):
-        seated = np.where((tree.state_player == seat)[:, None], table, other)
-        returns.append(float(exact.expected_returns(tree, seated)[seat]))
+    for seat in range(world.num_agents):
+        seated = np.where((world.state_player == seat)[:, None], table, other)
+        returns.append(float(exact.expected_returns(world, seated)[seat]))
     mean = float(np.mean(returns))
     return {"mean": mean, "low": mean, "high": mean, "num_episodes": 0, "exact": True, "by_seat": returns}
 
 
+def _alike(one: saved.Saved, other: saved.Saved) -> bool:
+    """Whether the tables of two runs have the same rows."""
+    if one.world is None or other.world is None:
+        return one.world is other.world
+    here, there = compiling.origin_of(one.world), compiling.origin_of(other.world)
+    return (here.agent_state, here.world) == (there.agent_state, there.world)
+
+
 def _player(policy: saved.Saved, use: str) -> play.Player:
-    return (
-        saved.network(policy, use) if policy.about.kind == "neural" else saved.openspiel_policy(policy, use)
-    )
+    if policy.about.kind == "neural" and policy.world is None:
+        return saved.network(policy, use)
+    return saved.openspiel_policy(policy, use)

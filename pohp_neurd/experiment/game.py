@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import sys
+import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -25,19 +26,22 @@ from pohp_neurd import (
 )
 from pohp_neurd.experiment import game_config, schema
 from pohp_neurd.experiment import run as run_loop
+from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import saved
 from pohp_neurd.openspiel.live import match, play, train
 from pohp_neurd.results import figures, records
 
-COLUMNS = (*run_loop.COUNTS, "nash_conv", "nash_conv_average")
+JUDGED = ("nash_conv", "nash_conv_average")
+COLUMNS = (*run_loop.COUNTS, *JUDGED)
 AGAINST_UNIFORM = ("return_against_uniform", "half_width")
 ALONE = ("mean_return", "half_width")
 INFO = tuple(name for name in learners.Info._fields if name != "exploration")
 """What there is to plot of the last update."""
 
 _MATCH_EPISODES = 512
+_GRID, _SHARE = 200, 0.1  # where evaluations cost much: at most so many, in at most that share of the time
 _SHORT = {
     "nash_conv": "NashConv",
     "nash_conv_average": "average",
@@ -78,25 +82,57 @@ def build(config: game_config.Config) -> tuple[game_config.Config, run_loop.Task
     """The task of a config, and the config with nothing left open."""
     # A name that is none is told of as such, and not as a game too large.
     game = openspiel.load_game(config.game)
-    if config.play != "live":
+    reasons = []
+    asked = config.play
+    if asked == "auto" and (config.agent_state or config.world):
+        asked = "graph"  # there is nothing else that reads them
+    if asked in ("auto", "compiled"):
         if compiling.may_be_larger(game, config.max_histories):
-            print(
+            _tell(
                 f"{config.game} may have more than {config.max_histories:,} histories: they are walked, up "
-                "to that many, before training begins.",
-                file=sys.stderr,
+                "to that many, before training begins."
             )
         try:
             tree = _tree(config.game, config.max_histories)
         except ValueError as error:
-            if config.play == "compiled" or (config.policy, config.update) != ("neural", "sampled"):
-                raise ValueError(f"{error} Live play takes policy=neural and update=sampled.") from None
-            print(f"{error} This run plays it live.", file=sys.stderr)
+            reasons.append(str(error))
         else:
             _check_recall(config, tree)
             config = game_config.resolved(config, "compiled", tree.legal.size)
             return config, _compiled(config, tree)
+    for agent_state, world in _graphs(config, asked, game.num_players()):
+        try:
+            bounds = config.max_nodes, config.max_information_states
+            made = _graph(config.game, agent_state, world, *bounds)
+        except ValueError as error:
+            reasons.append(str(error))
+        else:
+            config = dataclasses.replace(config, agent_state=agent_state, world=world)
+            config = game_config.resolved(config, "graph", made.legal.size)
+            return config, _compiled(config, made)
+    if asked in ("compiled", "graph"):
+        raise ValueError(" ".join(dict.fromkeys(reasons)))
+    if asked == "auto" and (config.policy, config.update) != ("neural", "sampled"):
+        raise ValueError(f"{' '.join(reasons)} Live play takes policy=neural and update=sampled.")
+    for reason in reasons:
+        _tell(reason)
     config = game_config.resolved(config, "live")
     return config, _live(config)
+
+
+def _tell(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+
+
+def _graphs(config: game_config.Config, asked: str, num_players: int) -> list[tuple[str, str]]:
+    """The agent states and worlds to try: what is asked for, and else the finer world first.
+
+    Alone, a responder that forgets nothing has as many information states as there are histories.
+    """
+    if asked not in ("auto", "graph") or (asked == "auto" and num_players == 1):
+        return []
+    worlds = [config.world] if config.world else ["string", "observations"]
+    return [(config.agent_state or "observation", world) for world in worlds]
 
 
 def _check_recall(config: game_config.Config, tree: trees.Tree) -> None:
@@ -120,6 +156,27 @@ def _tree(game: str, max_histories: int) -> trees.Tree:
     return openspiel.compile_game(openspiel.load_game(game), max_histories=max_histories)
 
 
+@functools.lru_cache(maxsize=1)
+def _graph(
+    game: str, agent_state: str, world: str, max_nodes: int, max_information_states: int
+) -> graph.Graph:
+    """A graph that can be judged: one evaluation shows what that costs."""
+    _tell(f"Building the graph of {game}, in which agents remember {agent_state} and the world is {world}.")
+    made = openspiel.compile_game(
+        openspiel.load_game(game),
+        agent_state=agent_state,
+        world=world,
+        max_nodes=max_nodes,
+    )
+    begun = time.perf_counter()
+    found = exact.responses(made, exact.uniform(made), max_information_states=max_information_states)
+    _tell(
+        f"An exact evaluation visits {sum(each.information_states for each in found):,} information states "
+        f"and takes {time.perf_counter() - begun:.1f} s."
+    )
+    return made
+
+
 def _task(
     config: game_config.Config,
     columns: Sequence[str],
@@ -136,7 +193,9 @@ def _task(
         last = {name: None if value == "" else value for name, value in rows[-1].items()}
         title = f"{figures.name(['learner'], [config.learner])} in {config.game}, {config.policy}"
         figures.nash_conv(folder.curve, rows, title=title)
-        return {"game": config.game, **last, "curve": str(folder.curve)}
+        figures_found = [row[name] for row in rows for name in JUDGED if row.get(name, "") != ""]
+        best = {"nash_conv_best": min(figures_found)} if figures_found else {}
+        return {"game": config.game, **last, **best, "curve": str(folder.curve)}
 
     def diverged(state: Any) -> tuple[str, str, str] | None:
         update = lost(state)
@@ -147,7 +206,8 @@ def _task(
         dataclasses.asdict(config),
         run_loop.Pace(
             total=game_config.updates(config),
-            every=max(1, (config.eval_every or 1) // (config.batch_size or 1)),
+            every=max(1, (config.eval_every or config.budget // _GRID) // (config.batch_size or 1)),
+            share=None if config.eval_every else _SHARE,
             checkpoint_every=config.checkpoint_every,
             unit="episode" if config.update == "sampled" else "iteration",
             size=config.batch_size or 1,
@@ -173,17 +233,16 @@ class Counted(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1)
-def _loop(config: game_config.Config) -> tuple[self_play.Loop, self_play.Arena]:
+def _loop(config: game_config.Config, world: exact.World) -> tuple[self_play.Loop, self_play.Arena]:
     """What runs with different seeds share, so that the second compiles nothing."""
-    tree = _tree(config.game, config.max_histories)
     neural_policy = config.policy == "neural"
-    seen = compiling.features_of(tree) if neural_policy else None
-    arena = self_play.arena_of(tree, features=seen)
+    seen = compiling.features_of(world) if neural_policy else None
+    arena = self_play.arena_of(world, features=seen)
     weights = self_play.Weights(config.average_power or 0.0, config.average_forgetting or 0.0)
     loop = self_play.loop(
-        _network_learner(config, tree, arena.seats) if neural_policy else _table_learner(config),
+        _network_learner(config, world, arena.seats) if neural_policy else _table_learner(config),
         num_episodes=config.batch_size or 1,
-        scale=max(tree.spec.return_bound or 0.0, 1e-6),
+        scale=self_play.scale_of(world),
         update=config.update,
         weights=config.weights,
         alternating=config.alternating,
@@ -192,9 +251,10 @@ def _loop(config: game_config.Config) -> tuple[self_play.Loop, self_play.Arena]:
     return loop, arena
 
 
-def _compiled(config: game_config.Config, tree: trees.Tree) -> run_loop.Task:
+def _compiled(config: game_config.Config, world: exact.World) -> run_loop.Task:
     """Self-play on a compiled game, with exact NashConv; `config` has nothing left open."""
-    loop, arena = _loop(dataclasses.replace(config, seed=0))
+    loop, arena = _loop(dataclasses.replace(config, seed=0), world)
+    kept = world if isinstance(world, graph.Graph) else None
     neural_policy, sampled = config.policy == "neural", config.update == "sampled"
     key = jax.random.key(config.seed)
     playing = jax.random.fold_in(key, 1)
@@ -226,34 +286,52 @@ def _compiled(config: game_config.Config, tree: trees.Tree) -> run_loop.Task:
     def evaluate(state: Counted) -> run_loop.Row:
         updates = int(state.loop.updates)
         episodes = updates * (config.batch_size or 1) if sampled else 0
-        judged = np.asarray(exact.nash_conv(tree, tables(state))).tolist()
         return {
             **{"updates": updates, "episodes": episodes, "steps": int(state.steps)},
-            **dict(zip(("nash_conv", "nash_conv_average"), judged, strict=False)),
+            **dict(zip(JUDGED, np.asarray(exact.nash_conv(world, tables(state))).tolist(), strict=False)),
             **_figures(state.loop.info),
         }
 
     def policies(state: Counted) -> saved.Saved:
-        if not neural_policy:
-            found = tables(state)
-            return saved.Saved(saved.About(config.game, "tabular"), found[0], found[-1])
-        learnt = state.loop.learner
-        return _saved(config, learnt.parameters, tally_learners.averaged(learnt).parameters)
+        if neural_policy:
+            learnt = state.loop.learner
+            return _saved(config, learnt.parameters, tally_learners.averaged(learnt).parameters, kept)
+        found, about = tables(state), saved.About(config.game, "tabular")
+        if kept is not None:
+            return saved.Saved(about._replace(compiled="graph"), found[0], None, world=kept)
+        return saved.Saved(about, found[0], found[-1])
+
+    def judged(folder: records.RunFolder, done: int, state: Counted, row: run_loop.Row) -> None:
+        figure, which = min((row[name], place) for place, name in enumerate(JUDGED) if name in row)
+        found = policies(state)
+        saved.save_best(folder.policy, done, (found.current, found.average)[which], figure)
 
     def lost(state: Counted) -> int | None:
         first = int(state.loop.diverged)
         return None if first == self_play.NEVER else first + 1
 
-    return _task(config, INFO, begin, advance, evaluate, policies, lost)
+    opening = f"{config.game} as a {_size(world)}."
+    return _task(config, INFO, begin, advance, evaluate, policies, lost, judged=judged, opening=opening)
+
+
+def _size(world: exact.World) -> str:
+    if isinstance(world, graph.Graph):
+        return f"graph: {world.num_nodes:,} nodes, {world.num_agent_states:,} agent states"
+    return f"tree: {world.num_histories:,} histories, {world.num_information_states:,} information states"
 
 
 def _figures(info: learners.Info) -> dict[str, float]:
     return {name: float(getattr(info, name)) for name in INFO}
 
 
-def _saved(config: game_config.Config, current: Sequence[Any], average: Sequence[Any]) -> saved.Saved:
-    about = saved.About(config.game, "neural", config.hidden_layers, config.baseline, len(current))
-    return saved.Saved(about, current, average)
+def _saved(
+    config: game_config.Config, current: Sequence[Any], average: Sequence[Any], world: Any = None
+) -> saved.Saved:
+    about = saved.About(
+        *(config.game, "neural", config.hidden_layers, config.baseline, len(current)),
+        compiled="tree" if world is None else "graph",
+    )
+    return saved.Saved(about, current, average, world=world)
 
 
 class Played(NamedTuple):
@@ -327,6 +405,7 @@ def _live(config: game_config.Config) -> run_loop.Task:
         evaluate,
         policies,
         lost,
+        opening=f"{config.game} is played live.",
         kept=lambda state: state.loop,
         again=lambda loop, done: Played(loop, None),
     )
@@ -345,14 +424,14 @@ def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:
 
 
 def _network_learner(
-    config: game_config.Config, tree: trees.Tree, seats: tally_learners.Seats
+    config: game_config.Config, world: exact.World, seats: tally_learners.Seats
 ) -> tally_learners.TallyLearner:
     assert seats.all.features is not None, "a network sees features"
     every = len(seats.sizes) if config.alternating else 1
     one_each = [optimizer(config, every=every, first=seat % every) for seat in range(len(seats.sizes))]
     return tally_learners.network(
         neural.network(
-            seats.all.features.shape[1], tree.num_actions, torso=config.hidden_layers, critic=config.baseline
+            seats.all.features.shape[1], world.num_actions, torso=config.hidden_layers, critic=config.baseline
         ),
         rule(config),
         [optimizer(config)] if config.shared else one_each,

@@ -4,6 +4,7 @@ Nothing here loads JAX: a wrong flag is told of at once. `game` has its numbers 
 """
 
 import dataclasses
+import re
 from typing import Any
 
 from pohp_neurd import checks
@@ -15,23 +16,27 @@ KINDS = {
     "neural": ("compiled", "neural", "sampled"),
     "neural, expected": ("compiled", "neural", "expected"),
     "live": ("live", "neural", "sampled"),
+    "graph": ("graph", "tabular", "sampled"),
+    "graph, expected": ("graph", "tabular", "expected"),
+    "graph, neural": ("graph", "neural", "sampled"),
+    "graph, neural, expected": ("graph", "neural", "expected"),
 }
 """The kinds of runs: their play, policy and update."""
 
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
-    "episodes": (10_000_000, None, 60_000_000, None, 200_000),
-    "iterations": (None, 50_000, None, 5_000, None),
-    "exploration": (0.02, 0.0, 0.1, 0.0, 0.1),
-    "batch_size": (2048, 1, 4096, 1, 256),
-    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01),
-    "step_size_decay": (0.5, 0.0, 0.5, 0.5, 0.0),
-    "cooling": (1.0, 0.0, 1.0, 1.0, 0.0),
-    "decay_start": (540, 100, 900, 900, 100),
-    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05),
-    "magnet_speed": (1.0, 0.04, 2.0, 2.0, 1.0),
-    "magnet_speed_decay": (1.0, 0.0, 1.0, 1.0, 0.0),
-    "average_power": (1.0, 2.0, 0.0, 0.0, 0.0),
-    "average_forgetting": (0.0, 0.0, 0.001, 0.001, 0.0),
+    "episodes": (10_000_000, None, 60_000_000, None, 200_000, 10_000_000, None, 10_000_000, None),
+    "iterations": (None, 50_000, None, 5_000, None, None, 2_000, None, 5_000),
+    "exploration": (0.02, 0.0, 0.1, 0.0, 0.1, 0.05, 0.0, 0.1, 0.0),
+    "batch_size": (2048, 1, 4096, 1, 256, 4096, 1, 4096, 1),
+    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01, 1.0, 1.0, 0.0047, 0.0047),
+    "step_size_decay": (0.5, 0.0, 0.5, 0.5, 0.0, 0.5, 0.0, 0.5, 0.5),
+    "cooling": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
+    "decay_start": (540, 100, 900, 900, 100, 500, 500, 900, 900),
+    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05, 0.03, 0.03, 0.012, 0.012),
+    "magnet_speed": (1.0, 0.04, 2.0, 2.0, 1.0, 2.5, 2.5, 2.0, 2.0),
+    "magnet_speed_decay": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0),
+    "average_power": (1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "average_forgetting": (0.0, 0.0, 0.001, 0.001, 0.0, 0.0, 0.0, 0.001, 0.001),
 }
 DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
     kind: {name: values[index] for name, values in _DEFAULTS.items()}
@@ -41,6 +46,12 @@ DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
 
 _CIX = {"learner": "neurd_cix"}
 _TABULAR, _NEURAL = {"policy": "tabular"}, {"policy": "neural"}
+_GRAPH, _TREE = {"play": ("auto", "graph")}, {"play": ("auto", "compiled")}
+
+
+def _check_agent_state(name: str, value: str) -> None:
+    if not re.fullmatch(r"observation|information_state|window:[1-9]\d*", value):
+        raise ValueError(f"{name} must be observation, information_state or window:K, but is {value!r}.")
 
 
 def _open(name: str, help: str, **more: Any) -> Any:
@@ -65,24 +76,47 @@ class Config:
     )
     play: str = field(
         "auto",
-        "compiled, live, or auto: compiled if the game has at most --max_histories histories.",
-        choices=("auto", "compiled", "live"),
+        "compiled (a tree of all histories), graph (of what agents remember), live, or auto: the first of "
+        "these that the game allows.",
+        choices=("auto", "compiled", "graph", "live"),
     )
-    max_histories: int = field(2_000_000, "See --play.", at_least=1)
+    max_histories: int = field(2_000_000, "A tree with more is not compiled.", at_least=1)
+    agent_state: str | None = field(
+        None,
+        "What agents remember in a graph: observation, information_state, or window:K, the last K pairs of "
+        "own action and observation.",
+        shown="observation",
+        check=_check_agent_state,
+        only_for=_GRAPH,
+    )
+    world: str | None = field(
+        None,
+        "What else a graph's nodes are told apart by: string (the state's), or observations (nothing else).",
+        choices=("string", "observations"),
+        shown="string, or observations where that is too much",
+        only_for=_GRAPH,
+    )
+    max_nodes: int = field(1_000_000, "A graph with more is not built.", at_least=1, only_for=_GRAPH)
+    max_information_states: int = field(
+        100_000_000, "A graph whose best responses have more is not trained on.", at_least=1, only_for=_GRAPH
+    )
     seed: int = field(0, "The seed of everything random.", check=checks.seed)
     episodes: int | None = field(
         None,
         "Episodes of sampled updates.",
         topic="How long",
         at_least=1,
-        shown="10 million (tabular), 60 million (neural), 200 thousand (live)",
+        shown="10 million, 60 million (neural), 200 thousand (live)",
     )
     iterations: int | None = field(
-        None, "Iterations of expected updates.", at_least=1, shown="50,000 (tabular), 5,000 (neural)"
+        None, "Iterations of expected updates.", at_least=1, shown="50,000; 2,000 (graph), 5,000 (neural)"
     )
     batch_size: int | None = _open("batch_size", "Episodes of one update.", at_least=1)
     eval_every: int | None = field(
-        None, "Episodes, or iterations, between two evaluations.", at_least=1, shown="a thirtieth of the run"
+        None,
+        "Episodes, or iterations, between two evaluations.",
+        at_least=1,
+        shown="a thirtieth of the run; in a graph as often as takes a tenth of the time",
     )
     checkpoint_every: int = field(10, "Evaluations between two checkpoints.", at_least=1)
     exploration: float | None = _open(
@@ -120,7 +154,7 @@ class Config:
         "counterfactual",
         "Of expected updates: counterfactual or realization.",
         choices=("counterfactual", "realization"),
-        only_for={"update": "expected"},
+        only_for={"update": "expected", **_TREE},
     )
     alternating: bool = field(False, "Update one agent at a time.")
     threshold: float | None = field(
@@ -149,14 +183,14 @@ class Config:
         "average_power",
         "p of the weight t^p in the average policy: 0 uniform, 1 linear.",
         check=checks.non_negative,
-        only_for=_TABULAR,
+        only_for={**_TABULAR, **_TREE},
     )
     average_forgetting: float | None = _open(
         "average_forgetting",
         "What was before fades by this at each update: a table's geometric weights, or the rate of a "
         "network's average. Live play keeps no average.",
         check=checks.in_unit_interval,
-        only_for={"play": ("auto", "compiled")},
+        only_for={"play": ("auto", "compiled", "graph")},
     )
     hidden_layers: tuple[int, ...] = field(
         (128, 128), "Units of each hidden layer.", topic="Networks", only_for=_NEURAL
@@ -203,19 +237,19 @@ class Config:
 
 
 def resolved(config: Config, play: str, table_size: int = 0) -> Config:
-    """`config` for compiled or live `play`, with nothing left open.
+    """`config` for that kind of `play`, with nothing left open.
 
     An update costs a pass over the whole table, of `table_size` entries: a large one wants larger batches.
     """
     config = dataclasses.replace(config, play=play)
     kind = (play, config.policy, config.update)
     filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
-    if config.policy == "tabular" and config.update == "sampled" and config.batch_size is None:
+    if (play, config.policy, config.update) == KINDS["tabular"] and config.batch_size is None:
         filled["batch_size"] = max(DEFAULTS[kind]["batch_size"], 2 ** (table_size // 20).bit_length())
     config = dataclasses.replace(config, **filled)
-    if config.eval_every is None:
+    if config.eval_every is None and play != "graph":
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
-    if play == "compiled" and config.policy == "neural":
+    if play != "live" and config.policy == "neural":
         checks.positive("average_forgetting", config.average_forgetting)
     # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond these
     # bounds to no more than the first. A magnet of strength τ lets a logit move by 1 / τ of its direction.

@@ -48,6 +48,8 @@ class Pace(NamedTuple):
     """What the bar counts."""
     size: int = 1
     """How many of these a unit has."""
+    share: float | None = None
+    """Of the time, what evaluations may take: those that would take more are left out."""
 
 
 class Task(NamedTuple):
@@ -77,6 +79,8 @@ class Task(NamedTuple):
     """(what was kept, units done) -> state."""
     export: Callable[[records.RunFolder, int, Any], None] = lambda folder, done, state: None
     """Saves beside a checkpoint what is of use without the training."""
+    judged: Callable[[records.RunFolder, int, Any, Row], None] = lambda folder, done, state, row: None
+    """Saves after an evaluation what its last row asks to be saved."""
     noun: str = "update"
     step: int = 1
     """What checkpoints count, and how many of these a unit has."""
@@ -86,6 +90,8 @@ class Task(NamedTuple):
     """Columns of words."""
     shown: Mapping[str, str] = {}
     """Columns that the bar shows, with their short names."""
+    opening: str = ""
+    """What a run says of itself as it begins."""
 
 
 def finish(
@@ -96,6 +102,7 @@ def finish(
     overwrite: bool = False,
     tensorboard: bool = False,
     stop_after: int | None = None,
+    tell: Callable[[str], Any] = lambda sentence: None,
 ) -> dict[str, Any]:
     """Runs or resumes a task in the folder `path`.
 
@@ -106,6 +113,7 @@ def finish(
       overwrite: throw that run away.
       tensorboard: write event files beside the rows.
       stop_after: ends the work after so many units with a checkpoint, to be resumed; so do signals.
+      tell: gets the task's opening, once nothing can be refused any more.
 
     Returns:
       The final figures.
@@ -122,6 +130,8 @@ def finish(
         events(folder.events if tensorboard else None) as write_events,
     ):
         state, done, rows = _restored(task, folder) if resume else (task.begin(), 0, [])
+        if task.opening:
+            tell(task.opening)
         book = _Book(task, folder, rows, done or None, write_events)
 
         def advance(state: Any, units: int) -> Any:
@@ -167,6 +177,7 @@ def loop(
         unit_scale=True,
         disable=None,
     )
+    begun_at, evaluating, longest = time.perf_counter(), 0.0, 0.0
     with bar:
         while done < last:
             following = min(last, (done // pace.every + 1) * pace.every)
@@ -183,8 +194,12 @@ def loop(
                 if time.perf_counter() - begun < _PATIENCE:
                     piece *= 2
             due = done % pace.every == 0 or done == pace.total
-            if due:
+            before = time.perf_counter()
+            allowed = (pace.share or 1.0) * (before - begun_at)
+            if due and (pace.share is None or done == pace.total or evaluating + longest <= allowed):
                 evaluate(state, done, bar if number is None else None)
+                took = time.perf_counter() - before
+                evaluating, longest = evaluating + took, max(longest, took)
             often = due and done // pace.every % pace.checkpoint_every == 0
             if often or done == last or number is not None:
                 after = save(state, done)
@@ -217,6 +232,7 @@ class _Book:
         self._unwritten = True
         if time.perf_counter() >= self._next_write:
             self._write()
+        self._task.judged(self._folder, done, state, found[-1])
         measured = {name: found[-1][name] for name in self._task.columns[4:] if name in found[-1]}
         self._write_events(done * self._task.step, measured)
         if bar is not None:
@@ -267,7 +283,10 @@ def _restored(task: Task, folder: records.RunFolder) -> tuple[Any, int, list[Row
     due = list(range(task.pace.every, done + 1, task.pace.every))
     if done == task.pace.total and done % task.pace.every:
         due.append(done)
-    if [task.place(row) for row in rows] != [unit for unit in due for _ in range(task.width)]:
+    found = [task.place(row) for row in rows]
+    if task.pace.share is not None:
+        due = [unit for unit in due if unit in found]
+    if found != [unit for unit in due for _ in range(task.width)]:
         needed = "a row" if task.width == 1 else f"{task.width} rows"
         raise ValueError(
             f"{folder.metrics} must have {needed} of each of {len(due)} evaluations, but has not."

@@ -4,6 +4,7 @@ What the agents remember decides how small it is (Morrill et al. 2022, Section 2
 update function). A tree is a graph in which every node has one way in.
 """
 
+import array
 import dataclasses
 import functools
 import itertools
@@ -221,38 +222,42 @@ def _comes_twice(world: Graph) -> bool:
 
 
 class Rows:
-    """What a walk over a game finds, until it is a graph."""
+    """What a walk over a game finds, until it is a graph. Flat arrays, as there are millions of edges."""
 
     def __init__(self, num_agents: int) -> None:
         self._num_agents = num_agents
         self._levels: list[int] = []
-        self._player: list[int] = []
-        self._state: list[int] = []
-        self._seen: list[int] = []
-        self._first_edge: list[int] = []
-        self._edge_level: list[int] = []
-        self._action: list[int] = []
-        self._child: list[int] = []
-        self._chance: list[float] = []
-        self._rewards: list[float] = []
-        self._rewarded: list[int] = []
+        self._player = array.array("i")
+        self._state = array.array("i")
+        self._seen = array.array("i")
+        self._first_edge = array.array("q")
+        self.action = array.array("i")
+        """Of every edge, node after node."""
+        self.child = array.array("i")
+        """Where each leads: a place in the next level, -1 for the end of the game."""
+        self._chances = array.array("d")
+        self._rewards = array.array("d")
+        self._rewarded = array.array("q")
         self._states: dict[tuple[int, Hashable], int] = {}
         self._sights: dict[tuple[int, Hashable], int] = {}
         self.actions: list[Sequence[int]] = []
         self._players: list[int] = []
-        self._features: list[bytes] = []
+        self._shown: list[Any] = []
 
     def begin_level(self) -> None:
         """The nodes that follow are one move further."""
         self._levels.append(len(self._player))
 
-    def agent_state(self, player: int, state: Hashable, actions: Sequence[int], seen: bytes) -> int:
-        """The number of an agent state, whose legal actions must be the same wherever it is met."""
+    def agent_state(self, player: int, state: Hashable, actions: Sequence[int], shown: Any) -> int:
+        """The number of an agent state, whose legal actions must be the same wherever it is met.
+
+        Of `shown` its features are made, by `finish`.
+        """
         number = self._states.setdefault((player, state), len(self.actions))
         if number == len(self.actions):
             self.actions.append(actions)
             self._players.append(player)
-            self._features.append(seen)
+            self._shown.append(shown)
         elif self.actions[number] != actions:
             raise ValueError(
                 f"an agent state of player {player} has the legal actions {list(self.actions[number])} at "
@@ -260,37 +265,37 @@ class Rows:
             )
         return number
 
-    def sight(self, player: int, seen: Hashable) -> int:
-        """The number of what a player sees; -1 for chance."""
-        return -1 if player < 0 else self._sights.setdefault((player, seen), len(self._sights))
-
-    def node(self, player: int, agent_state: int, seen: int) -> None:
-        """One more node of this level; its edges follow."""
-        self._first_edge.append(len(self._action))
-        self._player.append(player)
+    def node(self, player: int, agent_state: int, seen: Hashable) -> None:
+        """One more node of this level, where the player sees that; its edges follow."""
+        self._first_edge.append(len(self.action))
+        self._player.append(player if player >= 0 else CHANCE)
         self._state.append(agent_state)
-        self._seen.append(seen)
+        self._seen.append(-1 if player < 0 else self._sights.setdefault((player, seen), len(self._sights)))
 
-    def edge(self, action: int, place: int, chance: float, rewards: Sequence[float] | None) -> None:
-        """An edge of the newest node, to a place in the next level; -1 for the end of the game."""
-        if rewards is not None:
-            self._rewarded.append(len(self._action))
-            self._rewards.extend(rewards)
-        self._action.append(action)
-        self._child.append(place)
-        self._chance.append(chance)
+    def chances(self, probabilities: Sequence[float]) -> None:
+        """The probabilities of the newest node's edges, where chance moves."""
+        self._chances.extend(probabilities)
 
-    def finish(self, num_actions: int, name: str) -> tuple[Graph, dict[tuple[int, Hashable], int]]:
-        """The graph, and the row of every player's agent state."""
+    def reward(self, rewards: Sequence[float]) -> None:
+        """What the newest edge pays."""
+        self._rewarded.append(len(self.action) - 1)
+        self._rewards.extend(rewards)
+
+    def finish(
+        self, num_actions: int, name: str, features: Callable[[Any, int], Float[np.ndarray, "D"]]
+    ) -> tuple[Graph, dict[tuple[int, Hashable], int]]:
+        """The graph, and the row of every player's agent state; `features(shown, num_actions)` of each."""
         player = np.array(self._player, np.int32)
         levels = np.array([*self._levels, len(player)], np.int64)
-        first_edge = np.array([*self._first_edge, len(self._action)], np.int64)
-        child = np.array(self._child, np.int32)
+        first_edge = np.array([*self._first_edge, len(self.action)], np.int64)
+        child = np.array(self.child, np.int32)
         for depth in range(len(levels) - 2):
             edges = slice(first_edge[levels[depth]], first_edge[levels[depth + 1]])
             child[edges] = np.where(child[edges] >= 0, child[edges] + levels[depth + 1], -1)
         rewards = np.zeros((len(child), self._num_agents))
-        rewards[self._rewarded] = np.array(self._rewards).reshape(-1, self._num_agents)
+        rewards[np.array(self._rewarded)] = np.array(self._rewards).reshape(-1, self._num_agents)
+        chance = np.ones(len(child))
+        chance[np.repeat(player < 0, np.diff(first_edge))] = np.array(self._chances)
         order = np.argsort(self._players, kind="stable")
         rank = np.empty(len(order) + 1, np.int32)
         rank[order], rank[-1] = np.arange(len(order)), -1
@@ -305,13 +310,13 @@ class Rows:
             agent_state=rank[np.array(self._state, np.int32)],
             seen=np.array(self._seen, np.int32),
             first_edge=first_edge,
-            action=np.array(self._action, np.int32),
+            action=np.array(self.action, np.int32),
             child=child,
-            chance=np.array(self._chance),
+            chance=chance,
             rewards=rewards,
             state_player=np.array(self._players, np.int32)[order],
             legal=legal,
-            features=np.array([np.frombuffer(self._features[old], np.float32) for old in order]),
+            features=np.array([features(self._shown[old], num_actions) for old in order]),
             name=name,
         )
         return made, {known: int(rank[number]) for known, number in self._states.items()}

@@ -2,61 +2,58 @@
 
 A belief is a short list of (node, weight), all with the same past for the responder; the weight is chance
 times the opponents' reach. After each action chance and the opponents move until the responder is to act
-again, equal nodes are merged on the way, and what arrives is split by what the responder then sees. Nothing
-is stored but one path, so that memory does not grow with the number of information states. Compiled with
-numba: millions of tiny beliefs are neither array work nor what XLA is good at.
+again: where that leads is computed once for every node, before the search. Equal nodes are merged, and what
+arrives is split by what the responder then sees. Nothing is stored but one path, so that memory does not
+grow with the number of information states. Compiled with numba: millions of tiny beliefs are neither array
+work nor what XLA is good at.
 """
 
 import concurrent.futures
 import inspect
 import os
-from collections.abc import Callable
+import queue
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from pohp_neurd.finite import graph
 
-_EDGE = np.dtype([("child", np.int32), ("probability", np.float64), ("reward", np.float64)], align=True)
+# Unsigned, as numba asks of every signed index whether it counts from the end.
+_EDGE = np.dtype([("reward", np.float64), ("start", np.uint32), ("stop", np.uint32)], align=True)
 
 
 class Moves(NamedTuple):
-    """A graph as one responder sees it, the others' policies filled in."""
+    """A graph as one responder sees it, the others' policies filled in. Nodes are those where it moves."""
 
-    is_own: Bool[np.ndarray, "N"]
-    """Whether the responder moves."""
-    first_edge: Int[np.ndarray, "N1"]
+    first_edge: Int[np.ndarray, "M1"]
     edges: np.ndarray
-    """[E] of _EDGE: the child, -1 where the responder does not move again; the probability, of chance and
-    opponents; the responder's reward, with all that follows where it does not move again."""
-    seen: Int[np.ndarray, "N"]
-    """What the responder sees where it moves."""
-    level: Int[np.ndarray, "N"]
-    levels: Int[np.ndarray, "L"]
-    """The first node of every level: nodes are numbered level by level."""
+    """[E] of _EDGE: what the responder earns before it moves again, on average, and which replies follow. The
+    last edge leads to the first turn."""
+    seen: Int[np.ndarray, "M"]
+    """What the responder sees."""
+    reply_node: Int[np.ndarray, "R"]
+    """Where the responder moves next."""
+    reply_chance: Float[np.ndarray, "R"]
 
 
 def moves(world: graph.Graph, table: Float[np.ndarray, "S A"], agent: int) -> Moves:
-    """`world` as `agent` sees it while the others follow `table`.
-
-    Where the agent will not move again the rest of the game is an expectation: it is taken here, once for
-    every node, and not once for every belief.
-    """
+    """`world` as `agent` sees it while the others follow `table`."""
     own = world.player == agent
-    edges = np.zeros(len(world.child), _EDGE)
-    edges["child"], edges["probability"] = world.child, world.probabilities(table)
-    edges["reward"] = world.rewards[:, agent]
-    over, worth = np.append(~own, True), np.zeros(len(own) + 1)  # the last is the end of the game
-    for nodes, places in reversed(world.by_level()):
-        mine, cuts = edges[places], world.first_edge[nodes] - places.start
-        ends = over[mine["child"]]
-        mine["reward"] += np.where(ends, worth[mine["child"]], 0.0)
-        mine["child"] = np.where(ends, -1, mine["child"])
-        over[nodes] &= np.logical_and.reduceat(ends | (mine["probability"] == 0), cuts)
-        worth[nodes] = np.add.reduceat(mine["probability"] * mine["reward"], cuts)
-    return Moves(own, world.first_edge, edges, world.seen, world.level, world.levels)
+    number = np.where(own, np.cumsum(own) - 1, -1).astype(np.int32)
+    replies = _replies(
+        number, world.first_edge, world.child, world.probabilities(table), world.rewards[:, agent].copy()
+    )
+    earned, start, stop, node, chance = replies
+    mine = np.append(own[world.source], True)  # the last leads to the root
+    edges = np.zeros(int(mine.sum()), _EDGE)
+    child = np.append(world.child, 0)[mine]
+    edges["reward"] = np.append(world.rewards[:, agent], 0.0)[mine] + earned[child]
+    edges["start"], edges["stop"] = start[child], stop[child]
+    first_edge = np.append(0, np.cumsum(np.diff(world.first_edge)[own]))
+    return Moves(first_edge, edges, world.seen[own], node, chance)
 
 
 class Response(NamedTuple):
@@ -67,6 +64,13 @@ class Response(NamedTuple):
     """How many the responder can come to. All of them were visited."""
 
 
+class Belief(NamedTuple):
+    """Where the responder may be, with the same past for it."""
+
+    nodes: Int[np.ndarray, "b"]
+    weights: Float[np.ndarray, "b"]
+
+
 def best_response(
     moves: Moves,
     *,
@@ -74,23 +78,15 @@ def best_response(
     num_threads: int | None = None,
     progress: Callable[[int], Any] = lambda count: None,
 ) -> Response:
-    """The value of a best response from the root, node 0, and how many information states it can come to.
+    """The value of a best response from the root, and how many information states it can come to.
 
     What follows the responder's first two moves is independent, and is shared out over threads. `progress`
     is told how many information states have been visited since its last call.
     """
-    tasks: list[_Belief] = []
+    tasks: list[Belief] = []
     count = 0
-    work = _work(moves, max_information_states)
-    work.mass[0], work.waiting[0], work.filled[0] = 1.0, 0, 1
 
-    def parts(start: int, stop: int) -> list[_Belief]:
-        """The arrivals between two places of the path, cut by what is seen."""
-        nodes, weights = work.nodes[start:stop].copy(), work.weights[start:stop].copy()
-        cuts = np.flatnonzero(np.diff(moves.seen[nodes])) + 1
-        return list(zip(np.split(nodes, cuts), np.split(weights, cuts), strict=True)) if len(nodes) else []
-
-    def planned(belief: _Belief, depth: int) -> Callable[[np.ndarray], float]:
+    def planned(belief: Belief, depth: int) -> Callable[[np.ndarray], float]:
         """The value at `belief` as a function of the values of the tasks below it."""
         nonlocal count
         if depth == 0:
@@ -98,26 +94,27 @@ def best_response(
             place = len(tasks) - 1
             return lambda values: values[place]
         count += 1
-        first, size = moves.first_edge[belief[0][0] : belief[0][0] + 2], len(belief[0])
-        options = []
-        for action in range(first[1] - first[0]):
-            work.nodes[:size], work.weights[:size] = belief
-            earned, stop = _act(moves, work, action, 0, size, size)
-            options.append((earned, [planned(part, depth - 1) for part in parts(size, stop)]))
+        options = [
+            (earned, [planned(part, depth - 1) for part in parts])
+            for earned, parts in options_at(moves, belief)
+        ]
         return lambda values: max(
             earned + sum(value(values) for value in following) for earned, following in options
         )
 
-    earned, stop = _settle(moves, work, 0, 0, 0)
-    _sort(moves, work, 0, stop)
-    total = [planned(part, 2) for part in parts(0, stop)]
+    earned, parts = first_turns(moves)
+    total = [planned(part, 2) for part in parts]
     values = np.zeros(len(tasks))
     threads = num_threads or len(os.sched_getaffinity(0))
+    desks: queue.SimpleQueue[_Work] = (
+        queue.SimpleQueue()
+    )  # reused, as a task is often shorter than making one
+    for _ in range(threads):
+        desks.put(_work(moves, max_information_states))
+    # The largest first, so that no thread is left with one when the others are done.
+    order = sorted(range(len(tasks)), key=lambda place: -len(tasks[place].nodes))
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        running = {
-            pool.submit(_solved, moves, belief, max_information_states): place
-            for place, belief in enumerate(tasks)
-        }
+        running = {pool.submit(_solved, moves, desks, tasks[place]): place for place in order}
         for future in concurrent.futures.as_completed(running):
             values[running[future]], visited = future.result()
             count += visited
@@ -133,7 +130,32 @@ def best_response(
     return Response(float(earned + sum(value(values) for value in total)), count)
 
 
-_Belief = tuple[np.ndarray, np.ndarray]
+def first_turns(moves: Moves) -> tuple[float, list[Belief]]:
+    """What is earned before the responder's first turn, and its beliefs there."""
+    edge = moves.edges[-1]
+    part = slice(int(edge["start"]), int(edge["stop"]))
+    work = _work(moves, 0)
+    size = part.stop - part.start
+    work.nodes[:size], work.weights[:size] = moves.reply_node[part], moves.reply_chance[part]
+    _group(moves, work, 0, size)
+    return float(edge["reward"]), _parts(moves, work, 0, size)
+
+
+def options_at(moves: Moves, belief: Belief) -> list[tuple[float, list[Belief]]]:
+    """For every legal action, in order, what is earned before the next turn, and the beliefs there."""
+    work, size, found = _work(moves, 0), len(belief.nodes), []
+    for action in range(int(np.diff(moves.first_edge[belief.nodes[0] :][:2])[0])):
+        work.nodes[:size], work.weights[:size] = belief
+        earned, stop = _act(moves, work, action, 0, size, size)
+        found.append((earned, _parts(moves, work, size, stop)))
+    return found
+
+
+def values_at(moves: Moves, options: Sequence[tuple[float, list[Belief]]], limit: int) -> list[float]:
+    """What each of the `options_at` a belief is worth, with best responses after it."""
+    desks: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+    desks.put(_work(moves, limit))
+    return [earned + sum(_solved(moves, desks, part)[0] for part in parts) for earned, parts in options]
 
 
 class _Work(NamedTuple):
@@ -142,131 +164,168 @@ class _Work(NamedTuple):
     nodes: np.ndarray
     """Beliefs of the path so far, one after the other."""
     weights: np.ndarray
-    mass: np.ndarray
-    """Of the nodes that wait for chance and opponents to move; 0 elsewhere."""
-    waiting: np.ndarray
-    """At each level's place, the nodes of that level that wait."""
-    filled: np.ndarray
-    """How many wait at each level."""
+    place: np.ndarray
+    """Where each node stands in the newest belief, if it does: what stands there tells."""
+    group: np.ndarray
+    """The same of each sight among the groups of the newest belief."""
+    sights: np.ndarray
+    """Of these groups; then their sizes."""
+    sizes: np.ndarray
+    sorted_nodes: np.ndarray
+    sorted_weights: np.ndarray
     visited: np.ndarray
     """Information states so far, and how many there may be."""
 
 
 def _work(moves: Moves, limit: int, room: int | None = None) -> _Work:
-    count = len(moves.level)
+    count, sights = len(moves.seen), int(moves.seen.max(initial=-1)) + 1
     room = 2 * count + 64 if room is None else room
     return _Work(
-        nodes=np.zeros(room, np.int32),
+        nodes=np.zeros(room, np.uint32),
         weights=np.zeros(room),
-        mass=np.zeros(count),
-        waiting=np.zeros(count, np.int32),
-        filled=np.zeros(len(moves.levels) + 1, np.int64),
+        place=np.zeros(count, np.uint32),
+        group=np.zeros(sights, np.uint32),
+        sights=np.zeros(count + 1, np.uint32),
+        sizes=np.zeros(count + 1, np.uint32),
+        sorted_nodes=np.zeros(count, np.uint32),
+        sorted_weights=np.zeros(count),
         visited=np.array([0, limit], np.int64),
     )
 
 
-def _solved(moves: Moves, belief: _Belief, limit: int) -> tuple[float, int]:
-    size = len(belief[0])
-    room = None
+def _parts(moves: Moves, work: _Work, start: int, stop: int) -> list[Belief]:
+    """The arrivals between two places of the path, cut by what is seen."""
+    nodes, weights = work.nodes[start:stop].copy(), work.weights[start:stop].copy()
+    cuts = np.flatnonzero(np.diff(moves.seen[nodes])) + 1
+    return list(map(Belief, np.split(nodes, cuts), np.split(weights, cuts))) if len(nodes) else []
+
+
+def _solved(moves: Moves, desks: "queue.SimpleQueue[_Work]", belief: Belief) -> tuple[float, int]:
+    size, work = len(belief.nodes), desks.get()
     while True:
-        work = _work(moves, limit, room)
+        work.visited[0] = 0
         work.nodes[:size], work.weights[:size] = belief
         value = _value(moves, work, 0, size, size)
-        visited = int(work.visited[0])
+        visited, limit = work.visited.tolist()
         if not np.isnan(value) or visited > limit:
+            desks.put(work)
             return value, visited
-        room = 2 * len(work.nodes)  # the path did not fit
+        work = _work(moves, limit, 2 * len(work.nodes))  # the path did not fit
 
 
-def _compiled(function: Callable[..., Any]) -> Any:
+def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     # Unwrapped: the shape checks of the tests wrap every function, and numba compiles plain ones only.
-    return numba.njit(nogil=True, cache=True)(inspect.unwrap(function))
+    return lambda function: numba.njit(nogil=True, cache=True, **options)(inspect.unwrap(function))
 
 
-@_compiled
-def _settle(moves: Any, work: Any, low: int, high: int, at: int) -> Any:
-    """Lets chance and opponents move until the responder is to act; arrivals are written from `at` on.
+# What allocates nothing need not count references, which threads would do with atomic operations.
+_search = _compiled(_nrt=False)
 
-    Waiting nodes stand in `work.waiting`, level by level from `low` to `high`, their weights in `work.mass`,
-    which is 0 again afterwards. Edges lead one level down: a node has all its weight when its level comes.
+
+@_compiled()
+def _replies(own: Any, first_edge: Any, child: Any, probability: Any, reward: Any) -> Any:
+    """From every node, what the responder earns until it moves, on average, and where it moves then.
+
+    `own` numbers the responder's nodes, and is -1 elsewhere. Returns what is earned, and the first and the
+    last of the replies of every node, the end of the game last; then the replies' nodes and chances.
     """
-    earned = 0.0
-    end = at
-    depth = low
-    while depth <= high:
-        place = moves.levels[depth]
-        for waiting in range(place, place + work.filled[depth]):
-            node = work.waiting[waiting]
-            weight = work.mass[node]
-            work.mass[node] = 0.0
-            if moves.is_own[node]:
-                if end == len(work.nodes):
-                    return earned, -1
-                work.nodes[end] = node
-                work.weights[end] = weight
-                end += 1
-                continue
-            for place_of_edge in range(moves.first_edge[node], moves.first_edge[node + 1]):
-                edge = moves.edges[place_of_edge]
-                share = weight * edge.probability
+    count = len(own)
+    earned = np.zeros(count + 1)
+    start, stop = np.zeros(count + 1, np.uint32), np.zeros(count + 1, np.uint32)
+    place = np.zeros(count, np.uint32)
+    nodes, chances = np.zeros(4 * count, np.uint32), np.zeros(4 * count)
+    end = 0
+    for node in range(count - 1, -1, -1):
+        begin = end
+        if own[node] >= 0:
+            if end == len(nodes):
+                nodes, chances = np.append(nodes, nodes), np.append(chances, chances)
+            nodes[end], chances[end] = own[node], 1.0
+            end += 1
+        else:
+            for edge in range(first_edge[node], first_edge[node + 1]):
+                share, following = probability[edge], child[edge]
                 if share == 0.0:
                     continue
-                earned += share * edge.reward
-                following = edge.child
-                if following >= 0:
-                    if work.mass[following] == 0.0:
-                        work.waiting[moves.levels[depth + 1] + work.filled[depth + 1]] = following
-                        work.filled[depth + 1] += 1
-                        high = max(high, depth + 1)
-                    work.mass[following] += share
-        work.filled[depth] = 0
-        depth += 1
-    return earned, end
+                earned[node] += share * reward[edge]
+                if following < 0:
+                    continue
+                earned[node] += share * earned[following]
+                for reply in range(start[following], stop[following]):
+                    arrival = nodes[reply]
+                    known = place[arrival]
+                    if known < begin or known >= end or nodes[known] != arrival:
+                        if end == len(nodes):
+                            nodes, chances = np.append(nodes, nodes), np.append(chances, chances)
+                        known = end
+                        place[arrival] = end
+                        nodes[end], chances[end] = arrival, 0.0
+                        end += 1
+                    chances[known] += share * chances[reply]
+        start[node], stop[node] = begin, end
+    return earned, start, stop, nodes[:end].copy(), chances[:end].copy()
 
 
-@_compiled
-def _sort(moves: Any, work: Any, begin: int, end: int) -> None:
+@_search
+def _group(moves: Any, work: Any, begin: int, end: int) -> None:
     """Arrivals with the same sight side by side."""
-    if end - begin > 48:
-        order = np.argsort(moves.seen[work.nodes[begin:end]], kind="mergesort")
-        work.nodes[begin:end] = work.nodes[begin:end][order]
-        work.weights[begin:end] = work.weights[begin:end][order]
+    groups = 0
+    for i in range(begin, end):
+        sight = moves.seen[work.nodes[i]]
+        group = work.group[sight]
+        if group >= groups or work.sights[group] != sight:
+            group = groups
+            work.group[sight] = group
+            work.sights[group] = sight
+            work.sizes[group] = 0
+            groups += 1
+        work.sizes[group] += 1
+    if groups <= 1:
         return
-    for i in range(begin + 1, end):
-        node, weight = work.nodes[i], work.weights[i]
-        sight = moves.seen[node]
-        j = i
-        while j > begin and moves.seen[work.nodes[j - 1]] > sight:
-            work.nodes[j] = work.nodes[j - 1]
-            work.weights[j] = work.weights[j - 1]
-            j -= 1
-        work.nodes[j], work.weights[j] = node, weight
+    first = 0
+    for group in range(groups):
+        size = work.sizes[group]
+        work.sizes[group] = first
+        first += size
+    for i in range(begin, end):
+        group = work.group[moves.seen[work.nodes[i]]]
+        to = work.sizes[group]
+        work.sizes[group] = to + 1
+        work.sorted_nodes[to], work.sorted_weights[to] = work.nodes[i], work.weights[i]
+    for i in range(end - begin):
+        work.nodes[begin + i], work.weights[begin + i] = work.sorted_nodes[i], work.sorted_weights[i]
 
 
-@_compiled
+@_search
 def _act(moves: Any, work: Any, action: int, begin: int, end: int, free: int) -> Any:
-    """What `action` earns at the belief from `begin` to `end`; arrivals are sorted, from `free` on."""
+    """What `action` earns at the belief from `begin` to `end`; arrivals stand from `free` on, by sight."""
     earned = 0.0
-    low, high = len(work.filled), -1
-    for place in range(begin, end):
-        node, weight = work.nodes[place], work.weights[place]
-        edge = moves.edges[moves.first_edge[node] + action]
+    stop = free
+    for i in range(begin, end):
+        weight = work.weights[i]
+        edge = moves.edges[moves.first_edge[work.nodes[i]] + action]
         earned += weight * edge.reward
-        following = edge.child
-        if following >= 0:
-            depth = moves.level[following]
-            if work.mass[following] == 0.0:
-                work.waiting[moves.levels[depth] + work.filled[depth]] = following
-                work.filled[depth] += 1
-            work.mass[following] += weight
-            low, high = min(low, depth), max(high, depth)
-    more, stop = _settle(moves, work, low, high, free)
-    if stop >= 0:
-        _sort(moves, work, free, stop)
-    return earned + more, stop
+        if stop + edge.stop - edge.start > len(work.nodes):
+            return earned, -1
+        for reply in range(edge.start, edge.stop):
+            share = weight * moves.reply_chance[reply]
+            if share == 0.0:
+                continue
+            arrival = moves.reply_node[reply]
+            known = work.place[arrival]
+            if known < free or known >= stop or work.nodes[known] != arrival:
+                work.place[arrival] = stop
+                work.nodes[stop] = arrival
+                work.weights[stop] = share
+                stop += 1
+            else:
+                work.weights[known] += share
+    if stop > free + 1:
+        _group(moves, work, free, stop)
+    return earned, stop
 
 
-@_compiled
+@_search
 def _value(moves: Any, work: Any, begin: int, end: int, free: int) -> float:
     """The best response's value at the belief from `begin` to `end` of the path; `free` is where it ends."""
     work.visited[0] += 1

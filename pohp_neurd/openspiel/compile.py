@@ -15,8 +15,8 @@ from jaxtyping import Float
 from open_spiel.python import observation as observations
 
 from pohp_neurd import agent_state as agent_states
-from pohp_neurd import checks
-from pohp_neurd.finite import graph, tree, tree_builder
+from pohp_neurd import checks, files
+from pohp_neurd.finite import graph, graph_file, tree, tree_builder
 from pohp_neurd.openspiel import graph_builder
 
 MAX_HISTORIES = 5_000_000
@@ -97,8 +97,11 @@ def compile_game(
         )
     if agent_state is not None:
         memory, view, told = graph_builder.chosen(game, agent_state, world)
-        made, origin = graph_builder.build(game, memory, _eye(game, view), told, max_nodes)
-        _origins[made] = origin
+        eye = _eye(game, view)
+        made, found = graph_builder.build(game, memory, eye, told, max_nodes=max_nodes)
+        if isinstance(agent_state, str):
+            found = {graph_builder.digest(*known): row for known, row in found.items()}
+        _origins[made] = graph_builder.Origin(game, agent_state, world, memory, eye, found)
         return made
     try:
         if _playouts_above(game, max_histories) >= _ABOVE:
@@ -142,6 +145,35 @@ def origin_of(compiled: graph.Graph) -> graph_builder.Origin:
             f"{compiled.name} was not made by compile_game: its agent states cannot be found again."
         )
     return _origins[compiled]
+
+
+def save_graph(path: files.Path, compiled: graph.Graph) -> None:
+    """Writes a graph to a file, with the game's name, so that it need not be built again."""
+    origin = origin_of(compiled)
+    said = {"agent_state": origin.agent_state, "world": origin.world}
+    for name, value in said.items():
+        if not isinstance(value, str):
+            raise ValueError(f"a graph whose {name} is a function cannot be saved: only its words can be.")
+    digests = np.zeros(compiled.num_agent_states, "V16")
+    for known, row in origin.rows.items():
+        digests[row] = np.void(known)
+    graph_file.write(path, graph_file.Written(compiled, said, digests))
+
+
+def load_graph(path: files.Path) -> graph.Graph:
+    """The graph that `save_graph` wrote; its agent states are found again as in one that was just built.
+
+    A file that is damaged or something else is a ValueError. Nothing in it is executed.
+    """
+    compiled, about, digests = graph_file.read(path)
+    try:
+        game, agent_state, world = load_game(compiled.name), about["agent_state"], about["world"]
+        memory, view, _ = graph_builder.chosen(game, agent_state, world)
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"{path} holds a graph that cannot be used: {error}") from None
+    rows = {known.tobytes(): row for row, known in enumerate(digests)}
+    _origins[compiled] = graph_builder.Origin(game, agent_state, world, memory, _eye(game, view), rows)
+    return compiled
 
 
 def game_of(compiled: tree.Tree) -> Any:
@@ -188,8 +220,8 @@ def _view(game: Any, form: str) -> str | None:
     return next((view for view in views if getattr(game.get_type(), f"provides_{view}")), None)
 
 
-def features_of(compiled: tree.Tree) -> Float[np.ndarray, "S D"]:
-    """What a network sees of every information state of a compiled game."""
+def features_of(compiled: tree.Tree | graph.Graph) -> Float[np.ndarray, "S D"]:
+    """What a network sees of every information state, or agent state, of a compiled game, and its seat."""
     seats = np.eye(compiled.num_agents)[compiled.state_player]
     return np.concatenate([compiled.features, seats], axis=1).astype(np.float32)
 

@@ -1,5 +1,7 @@
 """An OpenSpiel game as a graph: histories that agree in all that the future depends on are one node."""
 
+import collections
+import hashlib
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -7,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 import tqdm
+from jaxtyping import Float
 
 from pohp_neurd import agent_state
 from pohp_neurd.finite import graph
@@ -14,6 +17,7 @@ from pohp_neurd.finite import graph
 MAX_NODES = 5_000_000
 _CONTINUATIONS = 2_000  # pairs of merged histories that are played on side by side
 _REFRESH = 4096  # nodes between two looks at the progress bar
+_CROWD = 20_000  # nodes after which playouts tell whether there are too many
 
 
 class Memory(NamedTuple):
@@ -27,6 +31,8 @@ class Memory(NamedTuple):
     """The agent state at the next turn, from what was kept and what is seen there."""
     sees_actions: bool = True
     """Whether an agent state tells the legal actions too. Not every tensor does: Leduc poker's does not."""
+    is_seen: bool = False
+    """Whether a network sees the agent state, a window; elsewhere it sees what the agent sees."""
 
     def at(self, kept: tuple[Any] | None, seen: bytes) -> Hashable:
         """The agent state where `seen` is seen; `kept` holds what was kept, None at the first turn."""
@@ -45,6 +51,7 @@ def window(length: int) -> Memory:
         begin=lambda seen: (*blank, (-1, seen)),
         keep=lambda state, action: (state[1:], action),
         resume=lambda kept, seen: (*kept[0], (kept[1], seen)),
+        is_seen=True,
     )
 
 
@@ -96,6 +103,50 @@ def chosen(game: Any, memory: Any, world: Any) -> tuple[Memory, str, World]:
     return memory, view, world if callable(world) else worlds[world]
 
 
+def _features(shown: Any, num_actions: int) -> Float[np.ndarray, "D"]:
+    """What is seen; of a window each pair's own action, one-hot, and observation, zeros where it is blank."""
+    if isinstance(shown, bytes):
+        return np.frombuffer(shown, np.float32)
+    observed = np.zeros((len(shown), len(shown[-1][1]) // 4), np.float32)
+    acted = np.zeros((len(shown), num_actions), np.float32)
+    for place, (action, seen) in enumerate(shown):
+        if seen:
+            observed[place] = np.frombuffer(seen, np.float32)
+        if action >= 0:
+            acted[place, action] = 1.0
+    return np.concatenate([acted, observed], axis=1).reshape(-1)
+
+
+def digest(player: int, known: Hashable) -> bytes:
+    """An agent state of tuples, numbers and bytes in 16 bytes, the same wherever it is computed."""
+    return hashlib.blake2b(repr((player, known)).encode(), digest_size=16).digest()
+
+
+class Origin(NamedTuple):
+    """Where a graph comes from: what it takes to find the row of a live state."""
+
+    game: Any
+    agent_state: Any
+    """As the user wrote it; so is the world."""
+    world: Any
+    memory: Memory
+    eye: Eye
+    rows: Mapping[Any, int]
+    """By `digest`, or by player and agent state where `agent_state` is no string."""
+
+    def row(self, state: Any, player: int) -> int | None:
+        """The row of what `player` remembers in `state`; None if the graph has none."""
+        past, kept = self.game.new_initial_state(), None
+        for action in state.history():
+            if past.current_player() == player:
+                kept = (self.memory.keep(self.memory.at(kept, self.eye(past, player)), action),)
+            past.apply_action(action)
+        known = self.memory.at(kept, self.eye(state, player))
+        if self.memory.sees_actions:
+            known = known, tuple(state.legal_actions(player))
+        return self.rows.get(digest(player, known) if isinstance(self.agent_state, str) else (player, known))
+
+
 class _Node(NamedTuple):
     """The first history of a node."""
 
@@ -111,67 +162,117 @@ class _Node(NamedTuple):
     """What every agent carries from its last turn."""
 
 
-class Origin(NamedTuple):
-    """Where a graph comes from: what it takes to find the row of a live state."""
-
-    game: Any
-    memory: Memory
-    eye: Eye
-    rows: Mapping[tuple[int, Hashable], int]
-
-    def row(self, state: Any, player: int) -> int | None:
-        """The row of what `player` remembers in `state`; None if the graph has none."""
-        past, kept = self.game.new_initial_state(), None
-        for action in state.history():
-            if past.current_player() == player:
-                kept = (self.memory.keep(self.memory.at(kept, self.eye(past, player)), action),)
-            past.apply_action(action)
-        now = self.memory.at(kept, self.eye(state, player))
-        actions = tuple(state.legal_actions(player))
-        return self.rows.get((player, (now, actions) if self.memory.sees_actions else now))
-
-
-def build(game: Any, memory: Memory, eye: Eye, world: World, max_nodes: int) -> tuple[graph.Graph, Origin]:
-    """The graph of `game` for agents with that memory, level by level.
+def build(
+    game: Any, memory: Memory, eye: Eye, world: World, *, max_nodes: int
+) -> tuple[graph.Graph, dict[Any, int]]:
+    """The graph of `game` for agents with that memory, level by level, and the rows of their states.
 
     Every merge is checked: who moves, what can happen next, and what every player sees are the same. Some
     merged pairs are also played to their ends side by side. Raises a ValueError that names two histories
     that were wrongly merged.
     """
     rewarded = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    rows = graph.Rows(game.num_players())
+    agents = range(game.num_players())
+    rows = graph.Rows(len(agents))
+    action_of, child_of = rows.action.append, rows.child.append
+    one_of_each: dict[Any, Any] = {}  # equal views are one object: less memory, and they are hashed once
     merges: list[tuple[Any, Any]] = []
     rng = np.random.default_rng(0)
     num_merges = total = 0
+
+    def identified(state: Any, kept: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What makes a node. With what was earned so far: returns are sums of what stands at nodes."""
+        views = tuple(
+            [one_of_each.setdefault(seen, seen) for seen in [eye(state, agent) for agent in agents]]
+        )
+        earned = tuple(state.returns()) if rewarded else None
+        return (state.current_player(), world(state), views, kept, earned)
+
+    def carried_on(kept: tuple[Any, ...], player: int, agent_state: Any, action: int) -> tuple[Any, ...]:
+        """What every agent carries on after an action."""
+        after = (*kept[:player], (memory.keep(agent_state, action),), *kept[player + 1 :])
+        return one_of_each.setdefault(after, after)
+
+    def entered(level: dict[Hashable, _Node], state: Any, kept: tuple[Any, ...]) -> _Node:
+        """The node of `state` in its level, new or a merge, which is checked."""
+        key = identified(state, kept)
+        player, views = key[0], key[2]
+        actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
+        node = level.get(key)
+        if node is None:
+            node = level[key] = _Node(len(level), state, player, actions, views, kept)
+        elif actions != node.actions:
+            raise _wrong(node.state, state, "what can happen next", node.actions, actions)
+        return node
+
+    def surely_larger() -> bool:
+        """Whether playouts show more than `max_nodes` nodes.
+
+        Two playouts meet at the same node of a level with a probability of at least one over the number of
+        its nodes. So the pairs over those that met is less than that number, but for chance, which the
+        allowance is for (three standard errors and ten).
+        """
+        playouts: list[Any] = [(game.new_initial_state(), (None,) * len(agents))]
+        playouts *= int((40 * max_nodes) ** 0.5)
+        least = 0.0
+        while len(playouts) > 1 and least <= max_nodes:
+            counts = collections.Counter(identified(*playout) for playout in playouts).values()
+            pairs, met = (sum(n * (n - 1) / 2 for n in sizes) for sizes in ([len(playouts)], counts))
+            least += pairs / (met + 3 * met**0.5 + 10)
+            playouts = [after for playout in playouts if (after := stepped(*playout)) is not None]
+        return least > max_nodes
+
+    def stepped(state: Any, kept: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]] | None:
+        """A random move; None where the game ends."""
+        player, actions = state.current_player(), state.legal_actions()
+        action = actions[int(rng.integers(len(actions)))]
+        if player >= 0:
+            kept = carried_on(kept, player, memory.at(kept[player], eye(state, player)), action)
+        child = state.child(action)
+        return None if child.is_terminal() else (child, kept)
+
+    limit = min(max_nodes, max(_CROWD, max_nodes // 50))
     level: dict[Hashable, _Node] = {}
-    _enter(level, game.new_initial_state(), (None,) * game.num_players(), eye, world, rewarded)
+    entered(level, game.new_initial_state(), (None,) * len(agents))
     with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
         while level:
-            following: dict[Hashable, _Node] = {}
+            # From the end, so that each state can go as soon as its node is done.
+            nodes, following = list(level.values())[::-1], dict[Hashable, _Node]()
+            level.clear()
             rows.begin_level()
-            for place, state, player, pairs, views, kept in level.values():
+            size = len(nodes)
+            while nodes:
+                place, state, player, pairs, views, kept = nodes.pop()
                 if place % _REFRESH == 0:
                     progress.update(total + place - progress.n)
+                if total + size + len(following) > limit:
+                    if limit == max_nodes or surely_larger():
+                        raise _too_large(game, max_nodes)
+                    limit = max_nodes
                 before = state.returns() if rewarded else None
-                row_state, sight = -1, -1
+                actions = pairs
                 if player >= 0:
-                    seen, actions = views[player], tuple(pairs)
+                    seen, legal = views[player], tuple(actions)
                     agent_state = memory.at(kept[player], seen)
-                    known = (agent_state, actions) if memory.sees_actions else agent_state
-                    row_state = rows.agent_state(player, known, actions, seen)
-                    sight = rows.sight(player, (seen, actions))
-                    pairs = [(action, 1.0) for action in actions]
-                rows.node(player, row_state, sight)
-                for action, probability in pairs:
+                    known = (agent_state, legal) if memory.sees_actions else agent_state
+                    shown = agent_state if memory.is_seen else seen
+                    rows.node(player, rows.agent_state(player, known, legal, shown), (seen, legal))
+                else:
+                    actions, probabilities = zip(*pairs, strict=True)
+                    rows.node(player, -1, None)
+                    rows.chances(probabilities)
+                for action in actions:
                     child = state.child(action)
-                    remembered = kept
-                    if player >= 0:
-                        carried = (memory.keep(agent_state, action),)
-                        remembered = (*kept[:player], carried, *kept[player + 1 :])
+                    action_of(action)
                     if child.is_terminal():
-                        rows.edge(action, -1, probability, _gained(child, before))
+                        child_of(-1)
+                        rows.reward(_gained(child, before))
                         continue
-                    found = _enter(following, child, remembered, eye, world, rewarded)
+                    remembered = kept if player < 0 else carried_on(kept, player, agent_state, action)
+                    found = entered(following, child, remembered)
+                    child_of(found.place)
+                    if rewarded:
+                        rows.reward(_gained(child, before))
                     if found.state is not child:
                         num_merges += 1
                         # A sample of all merges, of fixed size.
@@ -179,34 +280,19 @@ def build(game: Any, memory: Memory, eye: Eye, world: World, max_nodes: int) -> 
                             merges.append((found.state, child))
                         elif (slot := int(rng.integers(num_merges))) < _CONTINUATIONS:
                             merges[slot] = found.state, child
-                    rows.edge(action, found.place, probability, _gained(child, before) if rewarded else None)
-            total += len(level)
-            if total + len(following) > max_nodes:
-                raise ValueError(
-                    f"{game.get_type().short_name} has more than {max_nodes:,} nodes with these agent "
-                    "states: raise max_nodes, let agents remember less, or play it live instead."
-                )
+            total += size
             level = following
     largest = max((max(actions, default=0) for actions in rows.actions), default=0)
     num_actions = max(game.num_distinct_actions(), largest + 1)
     _continue_side_by_side(merges, eye, rng)
-    made, numbers = rows.finish(num_actions, str(game))
-    return made, Origin(game, memory, eye, numbers)
+    return rows.finish(num_actions, str(game), _features)
 
 
-def _enter(
-    level: dict[Hashable, _Node], state: Any, kept: tuple[Any, ...], eye: Eye, world: World, rewarded: bool
-) -> _Node:
-    """The node of `state` in its level, new or a merge, which is checked."""
-    player = state.current_player()
-    views = tuple([eye(state, agent) for agent in range(len(kept))])
-    # With what was earned so far, so that returns are sums of what stands at nodes, as in a tree.
-    key = (player, world(state), views, kept, tuple(state.returns()) if rewarded else None)
-    actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
-    node = level.setdefault(key, _Node(len(level), state, player, actions, views, kept))
-    if actions != node.actions:
-        raise _wrong(node.state, state, "what can happen next", node.actions, actions)
-    return node
+def _too_large(game: Any, max_nodes: int) -> ValueError:
+    return ValueError(
+        f"{game.get_type().short_name} has more than {max_nodes:,} nodes with these agent states: raise "
+        "max_nodes, let agents remember less, or play it live instead."
+    )
 
 
 def _gained(child: Any, before: list[float] | None) -> list[float]:
@@ -218,7 +304,7 @@ def _continue_side_by_side(merges: list[Any], eye: Eye, rng: np.random.Generator
     """Plays merged histories to their ends with the same random moves: all must go alike."""
     for one, other in merges:
         first, second = one.clone(), other.clone()
-        start = np.array(first.returns()), np.array(second.returns())
+        start = first.returns(), second.returns()
         while not first.is_terminal():
             for (what, here), (_, there) in zip(_facts(first, eye), _facts(second, eye), strict=False):
                 if here != there:
@@ -228,9 +314,9 @@ def _continue_side_by_side(merges: list[Any], eye: Eye, rng: np.random.Generator
             action = moves[int(rng.integers(len(moves)))]
             first.apply_action(action)
             second.apply_action(action)
-            gains = np.array(first.returns()) - start[0], np.array(second.returns()) - start[1]
-            if not np.allclose(*gains, atol=1e-9):
-                raise _wrong(one, other, "later rewards", gains[0].tolist(), gains[1].tolist())
+            here, there = _gained(first, start[0]), _gained(second, start[1])
+            if any(abs(mine - yours) > 1e-9 for mine, yours in zip(here, there, strict=True)):
+                raise _wrong(one, other, "later rewards", here, there)
         if not second.is_terminal():
             raise _wrong(one, other, "when the game ends", "over", "not over")
 
@@ -247,5 +333,10 @@ def _facts(state: Any, eye: Eye) -> Iterator[tuple[str, Any]]:
 def _wrong(one: Any, other: Any, what: str, here: Any, there: Any) -> ValueError:
     return ValueError(
         f"histories {one.history()} and {other.history()} were taken for one node, but differ in {what}: "
-        f"{here} against {there}; choose a world that tells them apart."
+        f"{_brief(here)} against {_brief(there)}; choose a world that tells them apart."
     )
+
+
+def _brief(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -77,6 +77,84 @@ class MemoryPolicy(RowPolicy):
         return None if row is None else self._table[row]
 
 
+class RespondingPolicy(RowPolicy):
+    """One player's best response to a graph's policy, with perfect recall: searched where it is asked.
+
+    The player's own past is replayed to the belief it leads to, and what follows is searched. Answers are
+    kept by that past. Where the others' policy never leads, it takes the first legal action.
+    """
+
+    def __init__(self, world: graph.Graph, table: Any, player: int) -> None:
+        from pohp_neurd.finite import responder  # numba takes a second to load, and trees do not need it
+
+        openspiel_policy.Policy.__init__(self, compiling.origin_of(world).game, [player])
+        self._world, self._responder = world, responder
+        self._moves = responder.moves(world, _checked(world, table), player)
+        self._begun = responder.first_turns(self._moves)[1]
+        self._options: dict[tuple[int, ...], Any] = {}
+        self._answers: dict[tuple[int, ...], int] = {}
+
+    def _row(self, state: Any, player: int) -> np.ndarray | None:
+        past = self._past(state) if player in self.player_ids and _is_of(state, self.game) else None
+        if past is None:
+            return None
+        if past not in self._answers:
+            values = self._responder.values_at(
+                self._moves, self._options_at(past), exact.MAX_INFORMATION_STATES
+            )
+            self._answers[past] = int(np.argmax(values)) if values else 0
+        return np.eye(self._world.num_actions)[state.legal_actions(player)[self._answers[past]]]
+
+    def _past(self, state: Any) -> tuple[int, ...] | None:
+        """What the player has seen and, as places among the legal ones, done, in turn; None off the graph.
+
+        The whole history is followed, but only what the player sees of it is told.
+        """
+        world, node, past = self._world, 0, []
+        for action in [*state.history(), None]:
+            if node < 0:
+                return None
+            edges = slice(*world.first_edge[node : node + 2].tolist())
+            own = world.player[node] in self.player_ids
+            if own:
+                past.append(int(world.seen[node]))
+            if action is None:
+                return tuple(past) if own else None
+            place = int(np.flatnonzero(world.action[edges] == action)[0])
+            if own:
+                past.append(place)
+            node = int(world.child[edges][place])
+        return None
+
+    def _options_at(self, past: tuple[int, ...]) -> Any:
+        """What can follow that past, by action; nothing where the others' policy never leads."""
+        if past not in self._options:
+            parts = self._begun
+            if len(past) > 1:
+                before = self._options_at(past[:-2])
+                parts = before[past[-2]][1] if before else []
+            here = [part for part in parts if self._moves.seen[part.nodes[0]] == past[-1]]
+            self._options[past] = self._responder.options_at(self._moves, here[0]) if here else []
+        return self._options[past]
+
+
+def best_response(world: trees.Tree | graph.Graph, policy: Any, player: int) -> RowPolicy:
+    """The best response of `player` to the others' part of `policy`, as an OpenSpiel policy that plays.
+
+    On a graph it remembers all that it has seen and done, and searches as it goes.
+    """
+    checks.index("player", player, world.num_agents)
+    if isinstance(world, graph.Graph):
+        return RespondingPolicy(world, policy, player)
+    found = exact.best_response(world, table_of(world, policy), player).policy
+    if found is None:
+        raise ValueError(
+            f"a best response in {world.name} needs more memory than the information states of player "
+            f"{player} have: compile it with agent_state to search for one."
+        )
+    return TablePolicy(world, found)
+
+
 class NetworkPolicy(TablePolicy):
     """A network: looked up where the tree knows the state.
 

@@ -100,7 +100,7 @@ class NeuRDCIXSolver:
         self._loop = self_play.loop(
             learning,
             num_episodes=suited.batch_size if batch_size is None else batch_size,
-            scale=max(tree.return_bound if self._forgets else tree.spec.return_bound or 0.0, 1e-6),
+            scale=self_play.scale_of(tree),
             update=update,
             average=None if self._forgets else self_play.Weights(average_power),
         )

@@ -67,8 +67,11 @@ def test_a_run_leaves_its_folder(whole):
     policies = saved.load(folder)
     assert policies.about == saved.About("kuhn_poker", "tabular")
     tree = openspiel.compile_game("kuhn_poker")
-    for which in saved.WHICH:
-        name = "nash_conv" if which == "current" else "nash_conv_average"
+    judged = [float(row[name]) for row in rows for name in ("nash_conv", "nash_conv_average")]
+    assert figures["nash_conv_best"] == min(judged)
+    names = {"current": "nash_conv", "average": "nash_conv_average", "best": "nash_conv_best"}
+    assert tuple(names) == saved.WHICH
+    for which, name in names.items():
         found = exact.nash_conv(tree, saved.table(policies, tree, which))
         assert found == pytest.approx(figures[name], abs=1e-6)
 

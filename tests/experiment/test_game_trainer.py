@@ -10,19 +10,20 @@ SMALL = {"hidden_layers": (8,), "episodes": 64, "batch_size": 32, "eval_every": 
 
 
 @pytest.mark.parametrize("name", ["chess", "crazyhouse", "bridge"])
-def test_a_game_too_large_to_unroll_is_played_live_and_a_line_says_so(name, capsys):
-    config, _ = game.build(game_config.Config(game=name, policy="neural", **SMALL))
+def test_a_game_too_large_for_arrays_is_played_live_and_lines_say_so(name, capsys):
+    config, task = game.build(game_config.Config(game=name, policy="neural", **SMALL))
     assert config.play == "live"
-    (sentence,) = capsys.readouterr().err.splitlines()
-    assert sentence.startswith(f"{name} has far more than 2,000,000 histories")
-    assert sentence.endswith("This run plays it live.")
+    told = capsys.readouterr().err.splitlines()
+    assert any(line.startswith(f"{name} has far more than 2,000,000 histories") for line in told)
+    assert task.opening == f"{name} is played live."
     with pytest.raises(ValueError, match="Live play takes policy=neural and update=sampled"):
         game.build(game_config.Config(game=name))
 
 
-def test_small_games_are_compiled_without_a_word(capsys):
-    config, _ = game.build(game_config.Config(game="kuhn_poker", policy="neural", **SMALL))
+def test_a_small_game_is_a_tree(capsys):
+    config, task = game.build(game_config.Config(game="kuhn_poker", policy="neural", **SMALL))
     assert config.play == "compiled"
+    assert task.opening == "kuhn_poker as a tree: 58 histories, 12 information states."
     assert capsys.readouterr().err == ""
 
 

@@ -13,7 +13,7 @@ from pohp_neurd.results import records
 COLUMNS = ("updates", "episodes", "steps", "seconds", "total")
 
 
-def counting(total=10, every=3, checkpoint_every=2, lost_at=None, at=None, number=signal.SIGTERM):
+def counting(total=10, every=3, checkpoint_every=2, lost_at=None, at=None, number=signal.SIGTERM, share=None):
     """A task whose state is the sum of the updates so far; a signal comes within update `at`."""
 
     def advance(state, units):
@@ -31,7 +31,7 @@ def counting(total=10, every=3, checkpoint_every=2, lost_at=None, at=None, numbe
 
     return run.Task(
         {"total": total},
-        run.Pace(total, every, checkpoint_every),
+        run.Pace(total, every, checkpoint_every, share=share),
         COLUMNS,
         lambda: np.zeros(2, int),
         advance,
@@ -50,6 +50,28 @@ def test_rows_and_checkpoints_are_where_the_pace_says(tmp_path):
     assert figures == {"total": 45, "rows": 4}
     assert written(tmp_path / "run") == [(3, 3), (6, 15), (9, 36), (10, 45)]
     assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [6, 10]
+
+
+def test_evaluations_take_their_share_of_the_time_and_no_more(tmp_path, monkeypatch):
+    """An update takes a second, an evaluation six: one in ten seconds of the whole, and the last one."""
+    clock = [0.0]
+    monkeypatch.setattr(run.time, "perf_counter", lambda: clock[0])
+    task = counting(total=200, every=2, checkpoint_every=1, share=0.1)
+
+    def advance(state, units):
+        clock[0] += units
+        return task.advance(state, units)
+
+    def evaluate(*arguments):
+        clock[0] += 6
+        return task.evaluate(*arguments)
+
+    slow = task._replace(advance=advance, evaluate=evaluate)
+    run.finish(lambda: slow, tmp_path / "run", stop_after=120)
+    first = [place for place, _ in written(tmp_path / "run")]
+    assert first == [2, 114]  # the first shows what an evaluation takes; then 12 of 120 seconds
+    run.finish(lambda: slow, tmp_path / "run", resume=True)
+    assert [place for place, _ in written(tmp_path / "run")] == [*first, 122, 200]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

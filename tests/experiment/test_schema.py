@@ -137,7 +137,7 @@ UNREAD = [
     ({"learner": "spg", "exploration": 0.1}, "exploration is for learner=neurd_cix: spg has none"),
     (
         {"policy": "neural", "play": "live", "average_forgetting": 0.1},
-        "average_forgetting is for play=auto or compiled: live has none",
+        "average_forgetting is for play=auto or compiled or graph: live has none",
     ),
 ]
 

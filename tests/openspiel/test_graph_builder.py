@@ -9,6 +9,7 @@ import pytest
 
 from pohp_neurd import agent_state, exact, openspiel
 from pohp_neurd.finite import graph
+from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import policies
 
 GAMES = [
@@ -107,6 +108,71 @@ def test_a_longer_memory_is_finer_until_it_is_perfect():
     longest = openspiel.compile_game("leduc_poker", agent_state="window:4")
     assert graph.recall(longest).perfect
     assert not graph.recall(openspiel.compile_game("leduc_poker", agent_state="observation")).perfect
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_networks_see_the_whole_window_and_the_seat(length):
+    """By hand, from pyspiel's tensors along random episodes: own actions one-hot, zeros where it is blank."""
+    game = pyspiel.load_game("leduc_poker")
+    world = openspiel.compile_game(game, agent_state=f"window:{length}")
+    features, origin = compiling.features_of(world), compiling.origin_of(world)
+    blank = np.zeros(world.num_actions + game.observation_tensor_size(), np.float32)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        state, pairs, acted = (
+            game.new_initial_state(),
+            [[blank] * length] * 2,
+            [blank[: world.num_actions]] * 2,
+        )
+        while not state.is_terminal():
+            action = int(rng.choice(state.legal_actions()))
+            player = state.current_player()
+            if player >= 0:
+                pair = np.concatenate([acted[player], state.observation_tensor(player)])
+                pairs[player] = [*pairs[player][1:], pair]
+                seen = np.concatenate([*pairs[player], np.eye(2)[player]])
+                np.testing.assert_array_equal(features[origin.row(state, player)], seen.astype(np.float32))
+                acted[player] = np.eye(world.num_actions)[action]
+            state.apply_action(action)
+
+
+def test_networks_of_trees_and_graphs_see_the_same():
+    """Where agents have information states: its tensor and the seat, in whatever order."""
+    tree = openspiel.compile_game("leduc_poker")
+    world = openspiel.compile_game("leduc_poker", agent_state="information_state")
+    both = [np.unique(compiling.features_of(compiled), axis=0) for compiled in (tree, world)]
+    np.testing.assert_array_equal(*both)
+
+
+@pytest.mark.parametrize(
+    ("name", "max_nodes"),
+    [
+        ("bridge", 1_000_000),
+        ("dark_hex(board_size=4)", 1_000_000),
+        ("goofspiel(imp_info=True,num_cards=6,points_order=descending)", 100_000),
+    ],
+)
+def test_playouts_tell_that_a_graph_is_too_large_long_before_it_is_built(name, max_nodes, monkeypatch):
+    asked = []
+    monkeypatch.setattr(graph_builder, "_REFRESH", 1)
+    monkeypatch.setattr(graph_builder.tqdm.tqdm, "update", lambda bar, count: asked.append(count))
+    with pytest.raises(ValueError, match=f"has more than {max_nodes:,} nodes with these agent states"):
+        openspiel.compile_game(name, agent_state="observation", max_nodes=max_nodes)
+    assert len(asked) < 0.1 * max_nodes
+
+
+@pytest.mark.parametrize("more", [0, -1])
+def test_playouts_do_not_refuse_what_is_within_the_limit(more, monkeypatch):
+    """Liar's Dice with four sides has 9,301 nodes, and playouts are asked from the first on."""
+    monkeypatch.setattr(graph_builder, "_CROWD", 1)
+    known = openspiel.compile_game("liars_dice(dice_sides=4)", agent_state="observation").num_nodes
+    if more:
+        with pytest.raises(ValueError, match="more than"):
+            openspiel.compile_game(
+                "liars_dice(dice_sides=4)", agent_state="observation", max_nodes=known + more
+            )
+    else:
+        openspiel.compile_game("liars_dice(dice_sides=4)", agent_state="observation", max_nodes=known)
 
 
 def test_any_update_function_of_observations():

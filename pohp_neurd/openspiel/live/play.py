@@ -55,10 +55,19 @@ def live_game(game: str | Any) -> LiveGame:
     return LiveGame(game, seats, num_actions, size + seats, float(game.max_utility()), observer)
 
 
+class Sizes(NamedTuple):
+    """What a network is built for."""
+
+    num_features: int
+    """The last of them are one for each seat."""
+    num_actions: int
+    num_seats: int
+
+
 def network(
-    world: LiveGame, hidden_layers: Sequence[int], *, critic: bool = True, separate: bool = False
+    world: LiveGame | Sizes, hidden_layers: Sequence[int], *, critic: bool = True, separate: bool = False
 ) -> policy.Model:
-    """A network on `LiveGame.features`; with `separate`, parameters of its own for every seat."""
+    """A network on features that end with the seat; with `separate`, parameters of its own for every seat."""
     model = neural.network(world.num_features, world.num_actions, torso=hidden_layers, critic=critic)
     if not separate:
         return model
