@@ -34,16 +34,14 @@ def gather(config: Config) -> dict[str, Any]:
     """All that the page shows, ready for JSON."""
     folders = [config.checkpoint, *([config.against] if config.against else [])]
     runs = [_run(folder) for folder in folders]
-    kinds = [next((key for key in ("game", "environment") if key in run["config"]), None) for run in runs]
-    for folder, kind in zip(folders, kinds, strict=True):
-        if kind is None:
-            raise ValueError(f"{folder} must be a run of train_game or train_single_agent, but is neither.")
-    played = [run["config"][kind] for run, kind in zip(runs, kinds, strict=True)]
+    played = [run["config"].get("game", run["config"].get("environment")) for run in runs]
     if len(set(played)) > 1:
         raise ValueError(f"{folders[0]} is of {played[0]}, but {folders[1]} is of {played[1]}.")
+    if len({run["name"] for run in runs}) < len(runs):
+        runs = [{**run, "name": folder} for run, folder in zip(runs, folders, strict=True)]
     versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     data = {"runs": runs, "versions": {"python": platform.python_version(), **versions}}
-    if kinds[0] == "environment":
+    if "environment" in runs[0]["config"]:
         return {**data, "maps": [_map(folder, run) for folder, run in zip(folders, runs, strict=True)]}
     return {**data, **_game(folders, runs, config.max_histories)}
 
@@ -52,6 +50,9 @@ def _run(folder: str) -> dict[str, Any]:
     place = records.RunFolder(folder)
     if not place.config.is_file():
         raise ValueError(f"{folder} is not the folder of a run: it has no config.json.")
+    config = records.read_object(place.config)
+    if not {"game", "environment"} & set(config):
+        raise ValueError(f"{folder} must be a run of train_game or train_single_agent, but is neither.")
     rows = table.read(place.metrics)
     words = [cell for row in rows for cell in row.values() if isinstance(cell, str) and cell]
     if words:
@@ -59,7 +60,7 @@ def _run(folder: str) -> dict[str, Any]:
     cells = [[np.nan if cell == "" else cell for cell in row.values()] for row in rows]
     return {
         "name": pathlib.Path(folder).name or folder,
-        "config": records.read_object(place.config),
+        "config": config,
         "columns": list(rows[0]),
         "metrics": report.packed(np.array(cells, np.float64)),
     }
@@ -72,18 +73,31 @@ def _game(folders: list[str], runs: list[dict[str, Any]], max_histories: int) ->
     except ValueError as error:
         reason = str(error).partition(": ")[0]  # what follows is advice for training
         return {
-            "left_out": f"Nothing can be known exactly here, as {reason}: states, values and NashConv are "
-            "left out. evaluate --opponent=uniform --response_updates=200 judges the policy by play."
+            "left_out": f"States, values and what best responses gain are left out, as {reason} and a page "
+            "holds all of them. The curves have what the run has measured; evaluate judges it further."
         }
-    policies = []
-    for run, each in zip(runs, loaded, strict=True):
-        tables = {which: saved.table(each, tree, which) for which in ("current", "average")}
-        if np.array_equal(tables["current"], tables["average"]):
-            del tables["average"]  # the run has kept none
-        policies += [
-            {"run": run["name"], "which": which, **judged(tree, found)} for which, found in tables.items()
-        ]
+    policies = [
+        {"run": run["name"], "which": which, **judged(tree, found)}
+        for run, each in zip(runs, loaded, strict=True)
+        for which, found in tables(each, tree).items()
+    ]
     return {"game": _tree(tree), "policies": policies}
+
+
+def tables(kept: saved.Saved, tree: trees.Tree) -> dict[str, Float[np.ndarray, "S A"]]:
+    """The policies of a run on the tree, each once: the best may be one of the others, or an earlier one."""
+    found: dict[str, np.ndarray] = {}
+    for which in (name for name in ("current", "average", "best") if getattr(kept, name) is not None):
+        if kept.world is None:
+            table = saved.table(kept, tree, which)
+        else:  # of agents that remember less than the tree's
+            table = openspiel.table_of(tree, saved.openspiel_policy(kept, which))
+        same = next((name for name, other in found.items() if np.array_equal(other, table)), None)
+        if same is None:
+            found[which] = table
+        elif which == "best":
+            found = {f"{name} and best" if name == same else name: other for name, other in found.items()}
+    return found
 
 
 def gains(
