@@ -10,7 +10,7 @@ from pohp_neurd import exact, openspiel
 from pohp_neurd.experiment import configs
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import saved
+from pohp_neurd.openspiel import policies, saved
 from pohp_neurd.openspiel.live import match, play
 
 Config = configs.Evaluation
@@ -72,7 +72,7 @@ def at_table(config: configs.Play) -> tuple[str, Any, Any]:
     policy = opponent = saved.openspiel_policy(mine, use)
     if config.opponent == configs.BEST_RESPONSE:
         world = mine.world or openspiel.compile_game(mine.about.game)
-        opponent = openspiel.best_response(world, saved.table(mine, world, use))
+        opponent = policies.BestResponses(world, saved.table(mine, world, use))
     return mine.about.game, policy, opponent
 
 
@@ -98,14 +98,16 @@ def _head_to_head(
     config: Config, use: str, mine: saved.Saved, theirs: saved.Saved | None, world: exact.World | None
 ) -> dict[str, Any]:
     """The returns of `mine` at each seat in turn: exact if both have one table's rows, else by play."""
-    responding = config.opponent == configs.BEST_RESPONSE
-    if responding and world is None:
-        raise ValueError(f"a best response needs a compiled game, which {mine.about.game} is not.")
     table = None if world is None else saved.table(mine, world, use)
+    responding = config.opponent == configs.BEST_RESPONSE
     if responding or world is None or (theirs is not None and not _alike(mine, theirs)):
-        other: Any = openspiel.best_response(world, table) if responding else None
+        other: Any = None
         if theirs is not None:
             other = _player(theirs, config.use or theirs.usual)
+        elif responding:
+            if world is None:
+                raise ValueError(f"a best response needs a compiled game, which {mine.about.game} is not.")
+            other = policies.BestResponses(world, table)
         found = match.play(mine.about.game, [_player(mine, use), other], config.episodes, config.seed)
         return {**found._asdict(), "exact": False}
     other = exact.uniform(world)

@@ -229,18 +229,32 @@ def play_in_terminal(
     seat: int,
     *,
     seed: int = 0,
+    opponent: Any = None,
     ask: Callable[[str], str] = input,
     tell: Callable[[str], None] = print,
 ) -> list[float] | None:
-    """One game; everyone's returns, or None if the person left.
+    """One game in the terminal.
 
     At each turn the person sees what its seat knows and the legal actions by name, and answers with a number
     or a name, HINT for the policy's own probabilities, or QUIT.
+
+    Args:
+      game: an OpenSpiel game, or its name.
+      policy: an OpenSpiel policy that gives hints.
+      seat: the person's.
+      seed: of chance and of the other seats' moves.
+      opponent: the policy at the other seats; by default `policy`.
+      ask: shows a question, and gets the answer.
+      tell: shows a line.
+
+    Returns:
+      Everyone's returns, or None if the person left.
     """
     game = compiling.load_game(game)
     checks.index("seat", seat, game.num_players())
     chance = np.random.default_rng(seed)
-    bots = {p: PolicyBot(policy, p, seed) for p in range(game.num_players()) if p != seat}
+    theirs = policy if opponent is None else opponent
+    bots = {p: PolicyBot(theirs, p, seed) for p in range(game.num_players()) if p != seat}
     state = game.new_initial_state()
     while not state.is_terminal():
         if state.is_chance_node():

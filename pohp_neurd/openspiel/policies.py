@@ -155,6 +155,19 @@ def best_response(world: trees.Tree | graph.Graph, policy: Any, player: int) -> 
     return TablePolicy(world, found)
 
 
+class BestResponses(openspiel_policy.Policy):
+    """Every player's best response to `policy`, each as if all others followed it."""
+
+    def __init__(self, world: trees.Tree | graph.Graph, policy: Any) -> None:
+        self._by_player = [best_response(world, policy, player) for player in range(world.num_agents)]
+        openspiel_policy.Policy.__init__(self, self._by_player[0].game, list(range(world.num_agents)))
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """The probability of every legal action."""
+        player = mover(state, player_id)
+        return self._by_player[player].action_probabilities(state, player)
+
+
 class NetworkPolicy(TablePolicy):
     """A network: looked up where the tree knows the state.
 

@@ -11,12 +11,12 @@ from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import saved
 from pohp_neurd.results import records
 
-SMALL = {"game": "leduc_poker", "play": "graph", "hidden_layers": (8,)}
+SMALL = {"game": "kuhn_poker", "play": "graph", "hidden_layers": (8,)}
 SAMPLED = {**SMALL, "episodes": 4096, "batch_size": 256, "eval_every": 1024}
 EXPECTED = {**SMALL, "update": "expected", "iterations": 40, "eval_every": 10}
 KINDS = {
     "table": SAMPLED,
-    "table, expected": EXPECTED,
+    "table, expected": {**EXPECTED, "game": "leduc_poker"},
     "network": {**SAMPLED, "policy": "neural"},
     "network, expected": {**EXPECTED, "policy": "neural"},
     "window": {**SAMPLED, "agent_state": "window:2", "policy": "neural", "shared": False},
@@ -43,7 +43,7 @@ def test_a_run_on_a_graph_is_saved_resumed_and_judged_as_openspiel_judges_it(kin
     names = {"current": "nash_conv", "average": "nash_conv_average", "best": "nash_conv_best"}
     for which in names if config.policy == "neural" else ("current", "best"):
         # The tree's NashConv, of answers that the policy gives at OpenSpiel's own states.
-        lifted = openspiel.nash_conv("leduc_poker", saved.openspiel_policy(mine, which))
+        lifted = openspiel.nash_conv(config.game, saved.openspiel_policy(mine, which))
         assert lifted == pytest.approx(whole[names[which]], abs=1e-6)
         found = evaluation.evaluate(configs.Evaluation(checkpoint=str(tmp_path / "whole"), use=which))
         assert found["nash_conv"] == pytest.approx(lifted, abs=1e-9)
@@ -85,7 +85,7 @@ def test_head_to_head_is_exact_between_tables_of_one_graph_and_played_otherwise(
 
 
 def test_a_best_response_wins_what_it_is_worth(trained):
-    config = configs.Evaluation(checkpoint=str(trained), opponent="best_response", episodes=20_000)
+    config = configs.Evaluation(checkpoint=str(trained), opponent="best_response", episodes=4000)
     found = evaluation.evaluate(config)
     met = found["head_to_head"]
     worth = -np.mean(found["best_response_values"])

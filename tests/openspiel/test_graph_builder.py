@@ -10,7 +10,7 @@ import pytest
 from pohp_neurd import agent_state, exact, openspiel
 from pohp_neurd.finite import graph
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import policies
+from pohp_neurd.openspiel import graph_builder, policies
 
 GAMES = [
     "kuhn_poker",
