@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from pohp_neurd import checkpoint, exact, neural, openspiel, policy
 from pohp_neurd.experiment import configs
+from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.games import cart_pole, catch
 from pohp_neurd.online import lifetimes
@@ -25,6 +26,13 @@ from pohp_neurd.results import records, report, table
 
 Config = configs.Report
 
+Choices = tuple[np.ndarray, np.ndarray]
+"""A state and an action for every choice that a policy makes."""
+
+_FORGETFUL = (
+    "What a best response gains at a state is left out: a responder remembers more than these agents do. The "
+    "curves have the NashConv of the whole."
+)
 _PACKAGES = ("pohp_neurd", "jax", "open_spiel", "numpy")
 _GRID = 41  # angles and angular velocities of a phase picture
 _FASTEST = 3.0  # radians a second
@@ -71,27 +79,30 @@ def _game(folders: list[str], runs: list[dict[str, Any]], max_histories: int) ->
     try:
         tree = openspiel.compile_game(loaded[0].about.game, max_histories=max_histories)
     except ValueError as error:
+        if loaded[0].world is not None:
+            return _agent_states(runs[0]["name"], loaded[0])
         reason = str(error).partition(": ")[0]  # what follows is advice for training
         return {
             "left_out": f"States, values and what best responses gain are left out, as {reason} and a page "
             "holds all of them. The curves have what the run has measured; evaluate judges it further."
         }
+    listed = choices(tree)
     policies = [
-        {"run": run["name"], "which": which, **judged(tree, found)}
+        {"run": run["name"], "which": which, **judged(tree, found, listed)}
         for run, each in zip(runs, loaded, strict=True)
         for which, found in tables(each, tree).items()
     ]
     return {"game": _tree(tree), "policies": policies}
 
 
-def tables(kept: saved.Saved, tree: trees.Tree) -> dict[str, Float[np.ndarray, "S A"]]:
-    """The policies of a run on the tree, each once: the best may be one of the others, or an earlier one."""
+def tables(kept: saved.Saved, world: exact.World) -> dict[str, Float[np.ndarray, "S A"]]:
+    """The policies of a run on `world`, each once: the best may be one of the others, or an earlier one."""
     found: dict[str, np.ndarray] = {}
     for which in (name for name in ("current", "average", "best") if getattr(kept, name) is not None):
-        if kept.world is None:
-            table = saved.table(kept, tree, which)
+        if isinstance(world, graph.Graph) or kept.world is None:
+            table = saved.table(kept, world, which)
         else:  # of agents that remember less than the tree's
-            table = openspiel.table_of(tree, saved.openspiel_policy(kept, which))
+            table = openspiel.table_of(world, saved.openspiel_policy(kept, which))
         same = next((name for name, other in found.items() if np.array_equal(other, table)), None)
         if same is None:
             found[which] = table
@@ -125,26 +136,29 @@ def gains(
     return found, answers
 
 
-def judged(tree: trees.Tree, table: Float[np.ndarray, "S A"]) -> dict[str, Any]:
-    """A policy and its exact quantities: of states, and of their actions one state after the other."""
-    found = exact.quantities(tree, table)
-    state, action = choices(tree)
+def judged(world: exact.World, table: Float[np.ndarray, "S A"], listed: Choices) -> dict[str, Any]:
+    """A policy and its exact quantities: of states, and of their actions as they are `listed`."""
+    found = exact.quantities(world, table)
+    state, action = listed
     data = {
-        "nash_conv": float(exact.nash_conv(tree, table)),
-        "returns": exact.expected_returns(tree, table).tolist(),
+        "nash_conv": None,
+        "returns": exact.expected_returns(world, table).tolist(),
         "probability": report.packed(table[state, action].astype(np.float32)),
         "action_value": report.packed(found.action_value[state, action].astype(np.float32)),
         "reached": report.packed(found.realization),
     }
+    if isinstance(world, graph.Graph):
+        return {**data, "left_out": _FORGETFUL}
+    data["nash_conv"] = float(exact.nash_conv(world, table))
     try:
-        gained, answers = gains(tree, table)
+        gained, answers = gains(world, table)
     except ValueError as error:
         return {**data, "left_out": str(error)}
     answer = np.argmax(answers, axis=1).astype(np.int32)
     return {**data, "gain": report.packed(gained), "answer": report.packed(answer)}
 
 
-def choices(tree: trees.Tree) -> tuple[np.ndarray, np.ndarray]:
+def choices(tree: trees.Tree) -> Choices:
     """State and action of every choice: states in order, actions as the children of their first history."""
     decisions = np.flatnonzero(tree.information_state >= 0)
     _, first = np.unique(tree.information_state[decisions], return_index=True)
@@ -159,6 +173,8 @@ def _tree(tree: trees.Tree) -> dict[str, Any]:
     known, name, pictures = names(tree)
     return {
         "name": tree.name,
+        "about": f"{tree.num_histories:,} histories, {tree.num_information_states:,} information states",
+        "walk": True,
         "num_agents": tree.num_agents,
         "names": report.packed_text(known),
         "strings": report.packed_text(list(tree.information_state_strings)),
@@ -196,6 +212,70 @@ def names(tree: trees.Tree) -> tuple[list[str], np.ndarray, list[str]]:
             if tree.num_children[child]:
                 stack.append((child, state, step))
     return list(known), name, pictures
+
+
+def _agent_states(run: str, kept: saved.Saved) -> dict[str, Any]:
+    """The policies of agents on a graph whose game has too many histories for a page.
+
+    A row for the root, one for every agent state, and one for every choice there: no walk, but a list.
+    """
+    world = kept.world
+    assert world is not None, "runs on trees are shown as such"
+    nodes, strings, steps = witnesses(world)
+    count = np.diff(world.first_edge)[nodes]
+    state = np.repeat(np.arange(len(nodes)), count)
+    edge = np.repeat(world.first_edge[nodes] - (np.cumsum(count) - count), count) + np.arange(len(state))
+    known = {name: place for place, name in enumerate(dict.fromkeys(steps))}
+    size, ends = 1 + len(nodes) + len(state), np.full(len(state), -1)
+    rows = {
+        "step": [0, *np.zeros_like(nodes), *(known[name] for name in steps)],
+        "parent": [-1, *np.zeros_like(nodes), *(state + 1)],
+        "action": [-1, *np.zeros_like(nodes), *world.action[edge]],
+        "player": [trees.CHANCE, *world.player[nodes], *(ends + trees.TERMINAL - trees.CHANCE)],
+        "state": [-1, *range(len(nodes)), *ends],
+    }
+    data = {
+        "name": world.name,
+        "about": f"{world.num_nodes:,} nodes, {world.num_agent_states:,} agent states",
+        "walk": False,
+        "num_agents": world.num_agents,
+        "names": report.packed_text(list(known)),
+        "strings": report.packed_text(strings),
+        "pictures": report.packed_text([""] * len(strings)),
+        **{name: report.packed(np.array(values, np.int32)) for name, values in rows.items()},
+        "chance": report.packed(np.zeros(size)),
+        "rewards": report.packed(np.zeros((size, world.num_agents))),
+    }
+    policies = [
+        {"run": run, "which": which, **judged(world, found, (state, world.action[edge]))}
+        for which, found in tables(kept, world).items()
+    ]
+    return {"game": data, "policies": policies}
+
+
+def witnesses(world: graph.Graph) -> tuple[np.ndarray, list[str], list[str]]:
+    """A node of every agent state, what its player sees there, and the names of all actions in a row."""
+    game = compiling.origin_of(world).game
+    view = "observation" if game.get_type().provides_observation_string else "information_state"
+    decisions = np.flatnonzero(world.agent_state >= 0)
+    nodes = decisions[np.unique(world.agent_state[decisions], return_index=True)[1]]
+    into = np.full(world.num_nodes, -1)
+    inner = np.flatnonzero(world.child >= 0)
+    into[world.child[inner]] = inner
+    strings, steps = [], []
+    for node in nodes:
+        moves, edge = [], into[node]
+        while edge >= 0:
+            moves.append(int(world.action[edge]))
+            edge = into[world.source[edge]]
+        state = game.new_initial_state()
+        for move in reversed(moves):
+            state.apply_action(move)
+        player = state.current_player()
+        strings.append(getattr(state, f"{view}_string")(player))
+        edges = slice(world.first_edge[node], world.first_edge[node + 1])
+        steps += [state.action_to_string(player, int(action)) for action in world.action[edges]]
+    return nodes, strings, steps
 
 
 def _map(folder: str, run: dict[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def test_an_equilibrium_leaves_nothing_to_gain():
 @pytest.mark.filterwarnings("ignore:.*no information-state strings")
 def test_without_perfect_recall_gains_are_left_out():
     tree = openspiel.compile_game("deep_sea(size=3)")
-    found = report.judged(tree, exact.uniform(tree))
+    found = report.judged(tree, exact.uniform(tree), report.choices(tree))
     assert "has no perfect recall" in found["left_out"]
     assert "gain" not in found
     assert found["nash_conv"] == exact.nash_conv(tree, exact.uniform(tree))
@@ -192,6 +192,23 @@ def test_maps_of_single_agents(environment, sizes, actions, tmp_path):
     assert probability.shape == (2, np.prod(sizes), actions)
     np.testing.assert_allclose(probability.sum(axis=-1), 1, atol=1e-5)
     assert not np.allclose(probability[0], probability[1])  # each seed has its own
+
+
+@pytest.mark.thorough
+def test_a_game_with_too_many_histories_is_shown_by_agent_states(tmp_path):
+    settings = {"game": "dark_hex(board_size=2)", "play": "graph", "agent_state": "observation"}
+    game.run(game_config.Config(**settings, episodes=512, batch_size=256), tmp_path / "run")
+    kept, data = saved.load(tmp_path / "run"), gathered(tmp_path / "run", max_histories=10)
+    policy, world = saved.table(kept, kept.world, "current"), kept.world
+    first = data["policies"][0]
+    assert "remembers more than these agents" in first["left_out"]
+    np.testing.assert_allclose(packing.unpacked(first["probability"]), policy[world.legal], atol=1e-7)
+    values = exact.quantities(world, policy).action_value[world.legal]
+    np.testing.assert_allclose(packing.unpacked(first["action_value"]), values, atol=1e-6)
+    _, strings, steps = report.witnesses(world)
+    assert steps[: world.legal[0].sum()] == ["a1", "b1", "a2", "b2"]
+    free = [string.count(".") for string in strings]
+    assert free == world.legal.sum(axis=1).tolist()  # a player may try whatever looks free
 
 
 class _Balanced(html.parser.HTMLParser):

@@ -1,7 +1,7 @@
 /* The game as arrays: every history a row, parents before their children, children side by side. */
 
 async function readGame(packed) {
-  const game = { name: packed.name, numAgents: packed.num_agents };
+  const game = { name: packed.name, numAgents: packed.num_agents, about: packed.about };
   for (const name of ["step", "parent", "action", "player", "state", "chance", "rewards"]) game[name] = await unpacked(packed[name]);
   for (const name of ["names", "strings", "pictures"]) game[name] = await unpackedText(packed[name]);
   const size = game.parent.length;

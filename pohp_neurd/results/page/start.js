@@ -26,10 +26,10 @@ function summary(data, runs, policies, game) {
       h("tr", { "data-column": name }, h("th", {}, name.replaceAll("_", " ")), runs.map((run) => h("td", { class: "number" }, run.column[name] ? number(atEnd(run, name)) : "–"))))));
   const judged = policies.length ? h("table", { id: "judged" }, h("thead", {}, h("tr", {}, h("th", {}, "Policy"), h("th", { class: "number" }, "NashConv"),
     policies[0].returns.map((_, k) => h("th", { class: "number" }, `return of player ${k}`)))),
-  h("tbody", {}, policies.map((each) => h("tr", {}, h("th", {}, policyName(policies, each)), h("td", { class: "number" }, number(each.nashConv, each.nashConv.toFixed(6))),
+  h("tbody", {}, policies.map((each) => h("tr", {}, h("th", {}, policyName(policies, each)), h("td", { class: "number" }, each.nashConv === null ? "–" : number(each.nashConv, each.nashConv.toFixed(6))),
     each.returns.map((value) => h("td", { class: "number" }, number(value))))))) : null;
   return [
-    game ? h("p", {}, `${game.name.replace("()", "")}: ${short(game.parent.length)} histories, ${short(game.strings.length)} information states, ${game.numAgents} players. All values are exact.`) : null,
+    game ? h("p", {}, `${game.name.replace("()", "")}: ${game.about}, ${game.numAgents} players. All values are exact.`) : null,
     data.left_out ? h("p", { id: "left-out" }, data.left_out) : null,
     h("div", { class: "tables" }, [judged, last].filter(Boolean).map((table) => h("div", { class: "scroll" }, table))),
     runs.map((run) => h("details", { open: runs.length === 1 && innerWidth > 700 }, h("summary", {}, `Settings of ${run.name}`),
@@ -50,9 +50,9 @@ async function start() {
   section("curves", "Learning curves", drawn.element);
   drawn.make();
   if (game) {
-    const walking = walk(game, policies);
-    section("states", "State by state", states(game, policies, walking.to));
-    section("walk", "Walk the game", walking.element);
+    const walking = data.game.walk ? walk(game, policies) : null;
+    section("states", "State by state", states(game, policies, walking && walking.to));
+    if (walking) section("walk", "Walk the game", walking.element);
   }
   if (data.maps) section("maps", "What the policy does", await maps(data.maps, runs));
   document.body.dataset.ready = "true";

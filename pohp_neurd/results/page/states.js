@@ -31,7 +31,7 @@ function states(game, policies, walkTo) {
       h("header", {}, h("strong", {}, `${rank}.`), h("span", {}, `player ${game.player[row]}`),
         policy.gain ? h("span", {}, "a best response gains ", number(policy.gain[state])) : null,
         h("span", {}, "reached ", number(policy.reached[state], percent(policy.reached[state]))),
-        h("button", { type: "button", onclick: () => walkTo(row, policies.indexOf(policy)) }, "Walk from here")),
+        walkTo ? h("button", { type: "button", onclick: () => walkTo(row, policies.indexOf(policy)) }, "Walk from here") : null),
       h("div", {}, drawn(described(state)), h("details", {}, h("summary", { class: "note" }, "as OpenSpiel writes it"), h("div", { class: "raw" }, game.strings[state]))),
       h("div", { class: "beside" }, policies.map((each) => actionTable(game, each, state, policyName(policies, each)))));
   }
@@ -55,6 +55,6 @@ function states(game, policies, walkTo) {
     h("p", {}, policy.gain
       ? "At each state a best response gains its value from there on, less that of the policy's own choice followed by the best response, times how often the policy comes there. None of these is negative, and over all states and players they add up to NashConv. The first state is where the policy is weakest."
       : policy.leftOut || ""),
-    h("p", { class: "note" }, "Values and advantages are the policy's own, in the game's units, for the player who acts. ★ is a best response's choice. Press / to search."),
+    h("p", { class: "note" }, `Values and advantages are the policy's own, in the game's units, for the player who acts.${policy.answer ? " ★ is a best response's choice." : ""} Press / to search.`),
     h("div", { class: "controls" }, h("label", {}, "Search", search), players.element, orders.element, which.element), h("p", {}, told), list, more);
 }
