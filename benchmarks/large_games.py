@@ -1,11 +1,13 @@
-"""Games of billions of histories on one core: graph of agent states, exact NashConv, expected self-play.
+"""Games of billions of histories on one core: graph of agent states, exact NashConv, self-play.
 
-    python benchmarks/large_games.py                                    the four 3x3 games
-    python benchmarks/large_games.py "phantom_ttt(gameversion=abrupt)"  one game
+    python benchmarks/large_games.py                                             five games, all kinds
+    python benchmarks/large_games.py --games "phantom_ttt(gameversion=abrupt)"   one game
+    python benchmarks/large_games.py --kinds sampled network --seeds 100 101     some kinds, for each seed
 
 Seconds of judging and training are CPU seconds of one thread. The published number of information states,
-which a responder with perfect recall must visit, is printed beside ours. Exploitability is NashConv / 2;
-training is `NeuRDCIXSolver(graph)` with its defaults.
+which a responder with perfect recall must visit, is printed beside ours. Exploitability is NashConv / 2, of
+the current policy. Tables are trained by `NeuRDCIXSolver(graph)` with its defaults. The network has two
+hidden layers of 128 and sees the seat. Decisions are those of both players.
 """
 
 import os
@@ -14,11 +16,23 @@ import os
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
+import argparse  # noqa: E402
 import resource  # noqa: E402
-import sys  # noqa: E402
 import time  # noqa: E402
 
-from pohp_neurd import exact, openspiel  # noqa: E402
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+
+from pohp_neurd import (  # noqa: E402
+    directions,
+    exact,
+    neural,
+    openspiel,
+    optimizers,
+    self_play,
+    shaping,
+    tally_learners,
+)
 from pohp_neurd.finite import graph  # noqa: E402
 
 PUBLISHED = {
@@ -26,49 +40,121 @@ PUBLISHED = {
     "phantom_ttt(gameversion=abrupt)": 23_310_269,
     "dark_hex(board_size=3,gameversion=cdh)": 6_072_917,
     "dark_hex(board_size=3,gameversion=adh)": 27_325_277,
+    "liars_dice(numdice=2,dice_sides=5)": 15_728_640,
 }
 """Information states of both players, counted by Rudolph et al. (2025)."""
-UPDATES, REPORTS = 2_000, 4
+WORLD = {"liars_dice(numdice=2,dice_sides=5)": "observations"}
+"""The bidding is in its strings, which the future does not depend on."""
+REPORTS = 4
+UPDATES = {"expected": 4_000, "sampled": 4_800, "network": 1_200}
+EPISODES = {"sampled": 4_096, "network": 16_384}
+
+
+class Table:
+    """A table that learns."""
+
+    def __init__(self, world, kind, seed):
+        batch = {"batch_size": EPISODES[kind]} if kind in EPISODES else {}
+        self._solver = openspiel.NeuRDCIXSolver(world, update=kind, seed=seed, **batch)
+
+    def advance(self, num_updates):
+        """That many updates; the decisions that were made."""
+        before = self._solver.decisions
+        self._solver.evaluate_and_update_policy(num_updates)
+        return self._solver.decisions - before
+
+    def nash_conv(self):
+        """Of the current policy."""
+        return self._solver.nash_conv()
+
+
+class Network:
+    """A network that learns from episodes."""
+
+    def __init__(self, world, kind, seed):
+        seats = np.eye(world.num_agents)[world.state_player]
+        features = np.concatenate([world.features, seats], axis=1).astype(np.float32)
+        hot = directions.decaying(0.01, power=0.5, start=300.0)
+        learner = tally_learners.network(
+            neural.network(features.shape[1], world.num_actions, torso=(128, 128), critic=True),
+            directions.neurd_cix(0.02),
+            [optimizers.adam_without_momentum(lambda t: hot(t) * (1.0 - t / UPDATES[kind]))],
+            magnet=shaping.Magnet(0.02, directions.decaying(2.0 / 300.0, power=1.0, start=300.0)),
+        )
+        self._world, self._arena = world, self_play.arena_of(world, features=features)
+        self._loop = self_play.loop(learner, num_episodes=EPISODES[kind], scale=world.return_bound)
+        self._state = self._loop.init(self._arena, key=jax.random.key(seed))
+        self._key = jax.random.key(seed + 1_000_000)
+
+    def advance(self, num_updates):
+        """That many updates; the decisions that were made."""
+        self._state = self._loop.advance(self._arena, self._state, np.int32(num_updates), self._key)
+        return int(self._state.steps)
+
+    def nash_conv(self):
+        """Of the current policy."""
+        table = np.asarray(self._loop.policies(self._arena, self._state), np.float64)
+        return exact.nash_conv(self._world, table / table.sum(axis=1, keepdims=True))
 
 
 def main():
     """Builds, judges and trains in each game."""
-    exact.responses(openspiel.compile_game("kuhn_poker", agent_state="observation"), _kuhn())  # compiles
-    for name in sys.argv[1:] or PUBLISHED:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--games", nargs="*", default=list(PUBLISHED))
+    parser.add_argument("--kinds", nargs="*", default=list(UPDATES), choices=list(UPDATES))
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0])
+    parser.add_argument("--agent_state", default="observation")
+    asked = parser.parse_args()
+    small = openspiel.compile_game("kuhn_poker", agent_state="observation")
+    exact.responses(small, exact.uniform(small))  # compiles
+    for name in asked.games:
         start = time.perf_counter()
-        world = openspiel.compile_game(name, agent_state="observation")
+        world = openspiel.compile_game(name, agent_state=asked.agent_state, world=WORLD.get(name, "string"))
         print(
             f"{name}: {world.num_nodes:,} nodes, {world.num_agent_states:,} agent states, "
             f"built in {time.perf_counter() - start:.1f} s; {graph.recall(world)}"
         )
+        judge(world, name)
+        for kind in asked.kinds:
+            # Expected updates have no chance in them.
+            for seed in asked.seeds[:1] if kind == "expected" else asked.seeds:
+                train(world, kind, seed)
+
+
+def judge(world, name):
+    """NashConv of the uniform policy."""
+    start = time.process_time()
+    found = exact.responses(world, exact.uniform(world), num_threads=1)
+    spent = time.process_time() - start
+    visited = sum(response.information_states for response in found)
+    known = f" (published {PUBLISHED[name]:,})" if name in PUBLISHED else ""
+    expected = exact.expected_returns(world, exact.uniform(world))
+    gains = sum(response.value for response in found) - expected.sum()
+    print(
+        f"  uniform policy: exploitability {gains / 2:.6f}, {visited:,} information states{known}, "
+        f"{spent:.1f} s, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most"
+    )
+
+
+def train(world, kind, seed):
+    """Exploitability over time."""
+    start = time.perf_counter()
+    learner = (Network if kind == "network" else Table)(world, kind, seed)
+    decisions = learner.advance(1)
+    print(f"  {kind}, seed {seed}: {time.perf_counter() - start:.1f} s to set up and compile")
+    trained, done = 0.0, 1
+    for report in range(1, REPORTS + 1):
+        until = UPDATES[kind] * report // REPORTS
         start = time.process_time()
-        found = exact.responses(world, exact.uniform(world), num_threads=1)
-        spent = time.process_time() - start
-        visited = sum(response.information_states for response in found)
-        known = f" (published {PUBLISHED[name]:,})" if name in PUBLISHED else ""
-        expected = exact.expected_returns(world, exact.uniform(world))
-        gains = sum(response.value for response in found) - expected.sum()
+        decisions += learner.advance(until - done)
+        trained += time.process_time() - start
+        done, episodes = until, until * EPISODES.get(kind, 0)
+        seen = f" of {decisions / 1e6:,.1f} million decisions, {episodes / trained:,.0f} episodes/s"
         print(
-            f"  uniform policy: exploitability {gains / 2:.6f}, {visited:,} information states{known}, "
-            f"{spent:.1f} s, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most"
+            f"    {done:,} updates{seen if episodes else ''}, {trained:.1f} s: "
+            f"exploitability {learner.nash_conv() / 2:.5f}",
+            flush=True,
         )
-        start = time.perf_counter()
-        solver = openspiel.NeuRDCIXSolver(world)
-        solver.evaluate_and_update_policy()
-        print(f"  training: {time.perf_counter() - start:.1f} s to set up and compile")
-        trained = 0.0
-        for _ in range(REPORTS):
-            start = time.process_time()
-            solver.evaluate_and_update_policy(UPDATES // REPORTS)
-            trained += time.process_time() - start
-            reached = solver.nash_conv() / 2
-            print(
-                f"    {solver.updates:,} updates, {trained:.1f} s: exploitability {reached:.5f}", flush=True
-            )
-
-
-def _kuhn():
-    return exact.uniform(openspiel.compile_game("kuhn_poker", agent_state="observation"))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python run_scripts/train_game.py --game=leduc_poker
     python run_scripts/train_game.py --game=leduc_poker --policy=neural --output_dir=runs/leduc_neural
     python run_scripts/train_game.py --game="kuhn_poker(players=3)" --update=expected --output_dir=runs/kuhn3
-    python run_scripts/train_game.py --game=phantom_ttt --policy=neural --output_dir=runs/phantom
+    python run_scripts/train_game.py --game=phantom_ttt --update=expected --output_dir=runs/phantom
+    python run_scripts/train_game.py --game="dark_hex(board_size=4)" --policy=neural --output_dir=runs/hex
 
 Writes config.json, metrics.csv, checkpoints/ and curve.png into --output_dir, and ends with one line of JSON.
 Ctrl-C saves a checkpoint; the same command with --resume goes on from it.

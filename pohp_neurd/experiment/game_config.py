@@ -11,29 +11,30 @@ from pohp_neurd import checks
 from pohp_neurd.experiment.schema import check, field
 
 KINDS = {
-    "tabular": ("compiled", "tabular", "sampled"),
-    "tabular, expected": ("compiled", "tabular", "expected"),
-    "neural": ("compiled", "neural", "sampled"),
-    "neural, expected": ("compiled", "neural", "expected"),
+    "table": ("compiled", "tabular", "sampled"),
+    "table expected": ("compiled", "tabular", "expected"),
+    "network": ("compiled", "neural", "sampled"),
+    "network expected": ("compiled", "neural", "expected"),
     "live": ("live", "neural", "sampled"),
     "graph": ("graph", "tabular", "sampled"),
-    "graph, expected": ("graph", "tabular", "expected"),
-    "graph, neural": ("graph", "neural", "sampled"),
-    "graph, neural, expected": ("graph", "neural", "expected"),
+    "graph expected": ("graph", "tabular", "expected"),
+    "graph network": ("graph", "neural", "sampled"),
+    "graph network expected": ("graph", "neural", "expected"),
 }
 """The kinds of runs: their play, policy and update."""
 
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
-    "episodes": (10_000_000, None, 60_000_000, None, 200_000, 10_000_000, None, 10_000_000, None),
-    "iterations": (None, 50_000, None, 5_000, None, None, 2_000, None, 5_000),
-    "exploration": (0.02, 0.0, 0.1, 0.0, 0.1, 0.05, 0.0, 0.1, 0.0),
-    "batch_size": (2048, 1, 4096, 1, 256, 4096, 1, 4096, 1),
-    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01, 1.0, 1.0, 0.0047, 0.0047),
-    "step_size_decay": (0.5, 0.0, 0.5, 0.5, 0.0, 0.5, 0.0, 0.5, 0.5),
+    "episodes": (10_000_000, None, 60_000_000, None, 200_000, 20_000_000, None, 60_000_000, None),
+    "iterations": (None, 50_000, None, 5_000, None, None, 4_000, None, 5_000),
+    "exploration": (0.02, 0.0, 0.1, 0.0, 0.1, 0.02, 0.0, 0.02, 0.0),
+    "batch_size": (2048, 1, 4096, 1, 256, 4096, 1, 16384, 1),
+    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01, 2.0, 0.3, 0.01, 0.0047),
+    "step_size_decay": (0.5, 0.0, 0.5, 0.5, 0.0, 0.5, 0.5, 0.5, 0.5),
     "cooling": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
-    "decay_start": (540, 100, 900, 900, 100, 500, 500, 900, 900),
-    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05, 0.03, 0.03, 0.012, 0.012),
-    "magnet_speed": (1.0, 0.04, 2.0, 2.0, 1.0, 2.5, 2.5, 2.0, 2.0),
+    "decay_start": (540, 100, 900, 900, 100, 540, 100, 300, 900),
+    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05, 0.016, 0.1, 0.02, 0.012),
+    "magnet_decay": (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.75, 0.0, 0.0),
+    "magnet_speed": (1.0, 0.04, 2.0, 2.0, 1.0, 1.0, 0.0, 2.0, 2.0),
     "magnet_speed_decay": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0),
     "average_power": (1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     "average_forgetting": (0.0, 0.0, 0.001, 0.001, 0.0, 0.0, 0.0, 0.001, 0.001),
@@ -56,7 +57,11 @@ def _check_agent_state(name: str, value: str) -> None:
 
 def _open(name: str, help: str, **more: Any) -> Any:
     """A field whose default depends on the kind of run."""
-    shown = ", ".join(f"{value:g} ({kind})" for kind, value in zip(KINDS, _DEFAULTS[name], strict=True))
+    kinds: dict[Any, list[str]] = {}
+    for kind, value in zip(KINDS, _DEFAULTS[name], strict=True):
+        kinds.setdefault(value, []).append(kind)
+    usual, *others = sorted(kinds, key=lambda value: -len(kinds[value]))
+    shown = "; ".join([f"{usual:g}", *(f"{value:g} ({', '.join(kinds[value])})" for value in others)])
     return field(None, help, shown=shown, **more)
 
 
@@ -106,10 +111,10 @@ class Config:
         "Episodes of sampled updates.",
         topic="How long",
         at_least=1,
-        shown="10 million, 60 million (neural), 200 thousand (live)",
+        shown="10 million; 20 million (graph), 60 million (networks), 200 thousand (live)",
     )
     iterations: int | None = field(
-        None, "Iterations of expected updates.", at_least=1, shown="50,000; 2,000 (graph), 5,000 (neural)"
+        None, "Iterations of expected updates.", at_least=1, shown="50,000; 4,000 (graph), 5,000 (networks)"
     )
     batch_size: int | None = _open("batch_size", "Episodes of one update.", at_least=1)
     eval_every: int | None = field(
@@ -169,7 +174,9 @@ class Config:
         "Pull to the magnet, for returns scaled to [-1, 0]; 0 for none.",
         check=checks.non_negative,
     )
-    magnet_decay: float = field(0.0, "Its power of decay over time.", check=checks.non_negative)
+    magnet_decay: float | None = _open(
+        "magnet_decay", "Its power of decay over time.", check=checks.non_negative
+    )
     # With speed 0 the magnet stays where it began, which for a table is the uniform policy.
     magnet_speed: float | None = _open(
         "magnet_speed",
@@ -244,7 +251,7 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     config = dataclasses.replace(config, play=play)
     kind = (play, config.policy, config.update)
     filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
-    if (play, config.policy, config.update) == KINDS["tabular"] and config.batch_size is None:
+    if (play, config.policy, config.update) == KINDS["table"] and config.batch_size is None:
         filled["batch_size"] = max(DEFAULTS[kind]["batch_size"], 2 ** (table_size // 20).bit_length())
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None and play != "graph":

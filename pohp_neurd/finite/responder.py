@@ -44,7 +44,7 @@ def moves(world: graph.Graph, table: Float[np.ndarray, "S A"], agent: int) -> Mo
     own = world.player == agent
     number = np.where(own, np.cumsum(own) - 1, -1).astype(np.int32)
     replies = _replies(
-        number, world.first_edge, world.child, world.probabilities(table), world.rewards[:, agent].copy()
+        number, world.first_edge, world.child, world.probabilities(table), world.rewards[:, agent]
     )
     earned, start, stop, node, chance = replies
     mine = np.append(own[world.source], True)  # the last leads to the root
@@ -233,7 +233,8 @@ def _replies(own: Any, first_edge: Any, child: Any, probability: Any, reward: An
     earned = np.zeros(count + 1)
     start, stop = np.zeros(count + 1, np.uint32), np.zeros(count + 1, np.uint32)
     place = np.zeros(count, np.uint32)
-    nodes, chances = np.zeros(4 * count, np.uint32), np.zeros(4 * count)
+    # Far more than most graphs need: what is never written takes no memory.
+    nodes, chances = np.empty(16 * count, np.uint32), np.empty(16 * count)
     end = 0
     for node in range(count - 1, -1, -1):
         begin = end
@@ -263,7 +264,7 @@ def _replies(own: Any, first_edge: Any, child: Any, probability: Any, reward: An
                         end += 1
                     chances[known] += share * chances[reply]
         start[node], stop[node] = begin, end
-    return earned, start, stop, nodes[:end].copy(), chances[:end].copy()
+    return earned, start, stop, nodes[:end], chances[:end]
 
 
 @_search

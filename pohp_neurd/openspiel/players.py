@@ -267,12 +267,19 @@ def play_in_terminal(
                 return None
         else:
             action = bots[player].step(state)
-            tell(f"Player {player}: {state.action_to_string(player, action)}")
+            shown = _is_shown(state, action, seat)
+            tell(f"Player {player}{f': {state.action_to_string(player, action)}' if shown else ' moves.'}")
         state.apply_action(action)
     tell("")
     tell(str(state))
     tell("Returns: " + ", ".join(f"player {i} {r:+g}" for i, r in enumerate(state.returns())))
     return list(state.returns())
+
+
+def _is_shown(state: Any, action: int, seat: int) -> bool:
+    """Whether the person at `seat` can tell which of the mover's actions was taken."""
+    known = {other: compiling.information_string(state.child(other), seat) for other in state.legal_actions()}
+    return all(known[other] != known[action] for other in known if other != action)
 
 
 def _asked(

@@ -52,3 +52,10 @@ def test_the_opponents_draws_are_independent_of_the_cards():
         bets[told[-2][2]].append(move == "Player 1: Bet")
     for chosen in bets.values():
         assert abs(np.mean(chosen) - 0.5) < 5 * 0.5 / np.sqrt(len(chosen))
+
+
+def test_hidden_moves_stay_hidden():
+    """In phantom tic-tac-toe nobody sees the other's stones; in Kuhn poker every action is public."""
+    told, _ = sit(["0"] * 20, game="phantom_ttt")
+    assert any(line == "Player 1 moves." for line in told)
+    assert not any(line.startswith("Player 1: ") for line in told)
