@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install train test test-thorough test-slow check goldens mutants bench clean
+.PHONY: help install train test test-thorough test-slow check goldens mutants bench dist clean
 
 help:
 	@echo "make install    create $(VENV) with the pinned versions (quick when up to date)"
@@ -14,6 +14,7 @@ help:
 	@echo "make check      format, lint, types, import layers, and the tests that are quick (under five minutes)"
 	@echo "make goldens    run every way to train a little, and compare with what was recorded (ten minutes)"
 	@echo "make mutants    change the code in a hundred places, one by one, and see which tests notice"
+	@echo "make dist       build the sdist and the wheel into dist/, and check what is in them"
 	@echo "make bench      print every headline ratio, measured now (benchmarks/agent_games.py, an hour, by itself)"
 
 install: $(STAMP)
@@ -52,6 +53,13 @@ mutants: install
 bench: install
 	@for script in $(filter-out benchmarks/agent_games.py, $(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+dist: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt build twine
+	rm -rf build dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tests/distribution.py dist
 
 clean:
 	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -12,7 +12,7 @@ from absl.testing import flagsaver
 SCRIPTS = sorted(
     path.stem
     for path in (pathlib.Path(__file__).resolve().parents[1] / "run_scripts").glob("*.py")
-    if path.stem != "command_line"
+    if path.stem != "__init__"
 )
 
 

@@ -48,6 +48,7 @@ def without_rows(text):
 RESUME = ("train_game", [*TRAIN, "--resume"])
 SWEEP = ("sweep", ["--grid=grid.json", "--output_dir=swept"])
 EVALUATE, PLAY = ("evaluate", ["--checkpoint=run"]), ("play", ["--checkpoint=run", "--seat=0"])
+REPORT = ("report", ["--checkpoint=run", "--output=page.html"])
 SUMMARISE = ("summarise", ["--input=table.csv", "--by=learner"])
 PLOT = ("plot", ["--kind=nash_conv", "--input=table.csv", "--output=picture.png"])
 GRID = '{"script": "train_game", "sweep": '
@@ -147,6 +148,18 @@ FILES = [
     (("evaluate", ["--checkpoint=."]), None, "there is no trained policy in ."),
     (PLAY, written("run/policy/about.json", "null"), "run/policy/about.json"),
     (("play", ["--checkpoint=run", "--seat=7"]), None, "seat must be one of 0 to 1, but is 7."),
+    (REPORT, written("run/config.json", "{"), "run/config.json"),
+    (REPORT, written("run/config.json", "{}"), "run must be a run of train_game or train_single_agent"),
+    (REPORT, written("run/config.json", '{"environment": "catch", "color": 1}'), "run/config.json"),
+    (REPORT, written("run/metrics.csv", ""), "run/metrics.csv has no rows."),
+    (
+        REPORT,
+        edited("run/metrics.csv", lambda text: text.replace("128", "soon", 1)),
+        *("run/metrics.csv", "'soon'"),
+    ),
+    (REPORT, written("run/policy/about.json", "[]"), "run/policy/about.json"),
+    (REPORT, with_json("run/policy/about.json", game="leduc_poker"), "policy must have the shape (936, 3)"),
+    (("report", ["--checkpoint=."]), None, ". is not the folder of a run: it has no config.json."),
     (SUMMARISE, written("table.csv", ""), "table.csv has no rows."),
     (SUMMARISE, written("table.csv", "learner,seed\nspg\n"), "line 2 of table.csv", "header"),
     (

@@ -327,3 +327,22 @@ class Play:
     def __post_init__(self) -> None:
         check(self)
         _check_folder(self.checkpoint)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Which runs a page shows, and where it is written."""
+
+    checkpoint: str = field("runs/game", "The folder of a run.", topic="What is shown")
+    against: str = field("", "The folder of another run, to be shown beside it.", shown="none")
+    max_histories: int = field(
+        500_000, "Games with more are not compiled: the page then has no states.", at_least=1
+    )
+    output: str = field("report.html", "The page.", topic="Where to")
+
+    def __post_init__(self) -> None:
+        check(self)
+        for folder in (self.checkpoint, *([self.against] if self.against else [])):
+            _check_folder(folder)
+        if not self.output or pathlib.Path(self.output).is_dir():
+            raise ValueError(f"output must be a file, but is {self.output!r}.")
