@@ -46,7 +46,7 @@ PUBLISHED = {
 WORLD = {"liars_dice(numdice=2,dice_sides=5)": "observations"}
 """The bidding is in its strings, which the future does not depend on."""
 REPORTS = 4
-UPDATES = {"expected": 4_000, "sampled": 4_800, "network": 2_400}
+UPDATES = {"expected": 4_000, "sampled": 4_800, "network": 1_200}
 EPISODES = {"sampled": 4_096, "network": 16_384}
 
 
@@ -74,10 +74,10 @@ class Network:
     def __init__(self, world, kind, seed):
         seats = np.eye(world.num_agents)[world.state_player]
         features = np.concatenate([world.features, seats], axis=1).astype(np.float32)
-        hot = directions.decaying(0.005, power=0.5, start=300.0)
+        hot = directions.decaying(0.01, power=0.5, start=300.0)
         learner = tally_learners.network(
             neural.network(features.shape[1], world.num_actions, torso=(128, 128), critic=True),
-            directions.neurd_cix(0.1),
+            directions.neurd_cix(0.02),
             [optimizers.adam_without_momentum(lambda t: hot(t) * (1.0 - t / UPDATES[kind]))],
             magnet=shaping.Magnet(0.02, directions.decaying(2.0 / 300.0, power=1.0, start=300.0)),
         )

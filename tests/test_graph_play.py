@@ -172,7 +172,7 @@ def test_the_solver_on_a_graph(update):
     """With perfect recall in Kuhn poker it comes to the equilibrium, and its policy plays in OpenSpiel."""
     world = openspiel.compile_game("kuhn_poker", agent_state="observation")
     solver = openspiel.NeuRDCIXSolver(world, update=update)
-    solver.evaluate_and_update_policy(400)
+    solver.evaluate_and_update_policy(1_000)
     assert solver.nash_conv() < 0.05
     assert solver.nash_conv() == solver.nash_conv("current")
     state = pyspiel.load_game("kuhn_poker").new_initial_state()

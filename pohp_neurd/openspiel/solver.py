@@ -23,16 +23,18 @@ class _Suited(NamedTuple):
     batch_size: int = 1
 
 
-_falling = directions.decaying(1.0, power=0.5, start=1000.0)
-_settling = directions.decaying(0.005, power=1.0, start=500.0)
-_together = [directions.decaying(value, power=0.5, start=100.0) for value in (1.0, 0.03)]
+_decaying = directions.decaying
+_falling = _decaying(1.0, power=0.5, start=1000.0)
+_weaker = _decaying(0.1, power=0.75, start=100.0)
+_settling = _decaying(1 / 540, power=1.0, start=540.0)
 _SUITED = {
     ("tree", "expected"): _Suited(0.0, 0.4, 0.01, 0.0004),
     ("tree", "sampled"): _Suited(0.05, _falling, 0.01, 0.0004, 16),
-    # Agents that forget: a magnet that moves leads away again. This one stays at the uniform policy and grows
-    # weaker, and the step size with it: mirror descent is stable where their ratio is small enough.
-    ("graph", "expected"): _Suited(0.0, *_together, 0.0),
-    ("graph", "sampled"): _Suited(0.05, _falling, 0.03, _settling, 4096),
+    # Agents that forget: a magnet that goes on moving, or steps too large for it, lead away again. With exact
+    # updates it stays at the uniform policy and grows weaker: keep the best policy on the way. Where episodes
+    # are sampled it moves ever more slowly, and averages their noise.
+    ("graph", "expected"): _Suited(0.0, _decaying(0.3, power=0.5, start=100.0), _weaker, 0.0),
+    ("graph", "sampled"): _Suited(0.02, _falling, 0.016, _settling, 4096),
 }
 
 
@@ -50,7 +52,7 @@ class NeuRDCIXSolver:
         its agent states hold; it has a current policy only, as agents that forget have no average one.
       update: "expected", from exact values, or "sampled", from episodes.
       learner: "neurd_cix", "neurd" or "spg".
-      exploration: η of NeuRD-CIX; by default 0 for expected and 0.05 for sampled updates.
+      exploration: η of NeuRD-CIX; by default 0 for expected and 0.05 for sampled updates, on a graph 0.02.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
       magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none.
       magnet_speed: how far it moves at update t, a number or a schedule.
