@@ -82,8 +82,8 @@ _STABLE = ("stable",)
 GAMES = (
     Game("Leduc poker", "leduc_poker", "string", 2, 100_000, 1_000, 5, 18),
     Game("Goofspiel-4", _IN_TURNS, "string", 1, 100_000, 1_000, 5, 18),
-    Game("Liar's Dice", "liars_dice", "observations", 2, 3_000, 1_000, 3, 8, _STABLE),
-    Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 1_000, 3, 10, ("default", "stable")),
+    Game("Liar's Dice", "liars_dice", "observations", 2, 3_000, 0, 0, 8, _STABLE),
+    Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 0, 0, 10, ("default", "stable")),
     Game("LD2D5F", "liars_dice(dice_sides=5,numdice=2)", "observations", 2, 1_000, 0, 0, 3, _STABLE, 250),
     Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 2, 2_000, 0, 0, 5, _STABLE, 200),
     Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 2, 2_000, 0, 0, 5, _STABLE, 200),

@@ -33,7 +33,7 @@ def draw(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], titles
             axes.set_yscale("log")
             axes.set_xticks(range(len(memories)), [name.replace("_", "\n") for name in memories], fontsize=8)
             axes.set_ylabel(words, fontsize=9)
-        figures.legend_below(figure, *panels[0].get_legend_handles_labels(), ncols=6)
+        figures.legend_below(figure, *panels[0].get_legend_handles_labels(), ncols=7)
 
 
 def length(memory: str) -> float:

@@ -9,6 +9,7 @@ from pohp_neurd import openspiel
 from pohp_neurd.results import table
 
 RECORDED = pathlib.Path(memory.__file__).parent
+LIAR = "Liar's Dice"
 TINY = memory.Game("Kuhn poker", "kuhn_poker", "string", 1, 30, 4, 2, 3, ("default", "stable"))
 
 
@@ -106,3 +107,43 @@ def test_the_readme_has_the_tables_of_the_rows(recorded):
     text = (RECORDED / "README.md").read_text(encoding="utf-8")
     for name, made in memory.tables(recorded["summary"]).items():
         assert made in text, name
+
+
+def claims(summary):
+    """What the README says in prose, from the rows."""
+    titles = {game.name: game.title for game in memory.GAMES}
+    found = {(titles[row["game"]], row["agent_state"]): row for row in summary}
+
+    def floor(game, agent_state, column="floor"):
+        value = found[game, agent_state][column]
+        return f"{value:.4f}" if value >= 0.001 else f"{value:.2g}"
+
+    def sampled(game, agent_state):
+        row = found[game, agent_state]
+        return f"{row['sampled']:.3f} [{row['sampled_low']:.3f}, {row['sampled_high']:.3f}]"
+
+    def milliseconds(game, agent_state):
+        return f"{1000 * found[game, agent_state]['update_seconds']:.2g} ms"
+
+    full, seen, leduc = "information_state", "observation", "Leduc poker"
+    return {
+        "leduc": f"{floor(leduc, seen)} with the observation, {floor(leduc, 'window:1')} with `window:1`, "
+        f"{floor(leduc, full)} with perfect recall",
+        "liar": f"{floor(LIAR, seen)} against {floor(LIAR, full)}",
+        "goofspiel": f"{floor('Goofspiel-4', seen)} against {floor('Goofspiel-4', full)}",
+        "hex": f"{floor('ADH 3x2', seen)} against {floor('ADH 3x2', full)}",
+        "large": f"{floor('ADH3', seen)} in ADH3, {floor('APTTT', seen)} in APTTT, "
+        f"{floor('LD2D5F', seen)} in LD2D5F",
+        "nodes": f"{found['ADH 3x2', seen]['nodes']:,} nodes instead of {found['ADH 3x2', full]['nodes']:,}",
+        "update": f"{milliseconds('ADH 3x2', seen)} instead of {milliseconds('ADH 3x2', full)} an update",
+        "liar's update": f"{milliseconds(LIAR, seen)} instead of {milliseconds(LIAR, full)}",
+        "one second": f"{floor('ADH 3x2', seen, 'floor_1_s')} against {floor('ADH 3x2', full, 'floor_1_s')}",
+        "liar's second": f"{floor(LIAR, seen, 'floor_1_s')} against {floor(LIAR, full, 'floor_1_s')}",
+        "sampled": f"{sampled(leduc, seen)} with the observation, {sampled(leduc, full)} with perfect recall",
+    }
+
+
+def test_the_readme_says_what_the_rows_say(recorded):
+    text = " ".join((RECORDED / "README.md").read_text(encoding="utf-8").split())
+    for name, claim in claims(recorded["summary"]).items():
+        assert claim in text, name
