@@ -1,4 +1,4 @@
-"""What forgetting costs and what it buys: exploitability against what agents remember, in six games.
+"""What forgetting costs and what it buys: exploitability against what agents remember, in games.
 
     python studies/memory/memory.py --output_dir=runs/memory
     python studies/memory/memory.py --output_dir=runs/memory --game="Leduc poker" --agent_state=observation
@@ -32,7 +32,7 @@ from pohp_neurd import exact, files, openspiel
 from pohp_neurd.finite import graph
 from pohp_neurd.results import records, table
 
-MAX_NODES = 500_000
+MAX_NODES = 1_000_000
 INFORMATION_STATE = "information_state"
 UPDATES = ("expected", "sampled")
 AT_SECONDS = (1, 10, 60)
@@ -67,12 +67,14 @@ class Game:
     settings: tuple[str, ...] = tuple(SETTINGS)
     first: int = 10
     """Updates before the first of them."""
+    tries_all: bool = True
+    """Whether agents that remember everything are tried."""
 
     @property
     def agent_states(self) -> tuple[str, ...]:
         """From the least memory to the most."""
         windows = [f"window:{length}" for length in range(1, self.windows + 1)]
-        return ("observation", *windows, INFORMATION_STATE)
+        return ("observation", *windows, *([INFORMATION_STATE] if self.tries_all else []))
 
 
 _GOOFSPIEL = "goofspiel(imp_info=True,num_cards=4,players=2,points_order=descending)"
@@ -82,11 +84,10 @@ _STABLE = ("stable",)
 GAMES = (
     Game("Leduc poker", "leduc_poker", "string", 2, 100_000, 1_000, 5, 18),
     Game("Goofspiel-4", _IN_TURNS, "string", 1, 100_000, 1_000, 5, 18),
-    Game("Liar's Dice", "liars_dice", "observations", 2, 3_000, 0, 0, 8, _STABLE),
-    Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 0, 0, 10, ("default", "stable")),
-    Game("LD2D5F", "liars_dice(dice_sides=5,numdice=2)", "observations", 2, 1_000, 0, 0, 3, _STABLE, 250),
-    Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 2, 2_000, 0, 0, 5, _STABLE, 200),
-    Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 2, 2_000, 0, 0, 5, _STABLE, 200),
+    Game("Liar's Dice", "liars_dice", "observations", 1, 3_000, 0, 0, 8, _STABLE),
+    Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 0, 0, 10, _STABLE),
+    Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 0, 2_000, 0, 0, 5, _STABLE, 200, False),
+    Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 0, 2_000, 0, 0, 5, _STABLE, 200, False),
 )
 """The first four are small enough for agents that remember everything; ADH 3x2 stands for ADH3 there."""
 

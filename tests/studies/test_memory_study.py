@@ -77,7 +77,7 @@ def test_recorded_rows_are_complete(recorded):
         for count in when
     ]
     found = [{name: row[name] for name in wanted[0]} for row in recorded["curves"]]
-    assert sorted(found, key=repr) == sorted(wanted, key=repr)
+    assert all(found.count(run) == 1 for run in wanted)
 
 
 def test_the_recorded_summary_is_that_of_the_rows(recorded):
@@ -88,7 +88,6 @@ def test_responders_saw_as_many_information_states_as_are_published(recorded):
     published = {
         "leduc_poker": 936,
         "liars_dice": 24_576,
-        "liars_dice(dice_sides=5,numdice=2)": 15_728_640,
         "phantom_ttt(gameversion=abrupt)": 23_310_269,
         "dark_hex(board_size=3,gameversion=adh)": 27_325_277,
     }
@@ -132,14 +131,16 @@ def claims(summary):
         "liar": f"{floor(LIAR, seen)} against {floor(LIAR, full)}",
         "goofspiel": f"{floor('Goofspiel-4', seen)} against {floor('Goofspiel-4', full)}",
         "hex": f"{floor('ADH 3x2', seen)} against {floor('ADH 3x2', full)}",
-        "large": f"{floor('ADH3', seen)} in ADH3, {floor('APTTT', seen)} in APTTT, "
-        f"{floor('LD2D5F', seen)} in LD2D5F",
+        "large": f"{floor('ADH3', seen)} in ADH3, {floor('APTTT', seen)} in APTTT",
         "nodes": f"{found['ADH 3x2', seen]['nodes']:,} nodes instead of {found['ADH 3x2', full]['nodes']:,}",
         "update": f"{milliseconds('ADH 3x2', seen)} instead of {milliseconds('ADH 3x2', full)} an update",
         "liar's update": f"{milliseconds(LIAR, seen)} instead of {milliseconds(LIAR, full)}",
         "one second": f"{floor('ADH 3x2', seen, 'floor_1_s')} against {floor('ADH 3x2', full, 'floor_1_s')}",
         "liar's second": f"{floor(LIAR, seen, 'floor_1_s')} against {floor(LIAR, full, 'floor_1_s')}",
+        "evaluation": f"{found[LIAR, seen]['evaluation_seconds']:.2g} s instead of "
+        f"{found[LIAR, full]['evaluation_seconds']:.2g} s in Liar's Dice",
         "sampled": f"{sampled(leduc, seen)} with the observation, {sampled(leduc, full)} with perfect recall",
+        "sampled bids": f"{sampled('Goofspiel-4', seen)} and {sampled('Goofspiel-4', full)}",
     }
 
 
