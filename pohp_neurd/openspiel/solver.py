@@ -55,7 +55,7 @@ class NeuRDCIXSolver:
         or "optimistic_hedge". An update of these is a turn of every player.
       exploration: η of NeuRD-CIX; by default 0 for expected and 0.05 for sampled updates, on a graph 0.02.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
-      magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none.
+      magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none, or a schedule.
       magnet_speed: how far it moves at update t, a number or a schedule.
       threshold: beyond which no centred logit is pushed; None for none.
       entropy_cost: of the pull to the uniform policy, for the same returns.
@@ -74,7 +74,7 @@ class NeuRDCIXSolver:
         learner: str = "neurd_cix",
         exploration: float | None = None,
         step_size: Any = None,
-        magnet_strength: float | None = None,
+        magnet_strength: Any = None,
         magnet_speed: Any = None,
         threshold: float | None = None,
         entropy_cost: float = 0.0,

@@ -28,7 +28,7 @@ import memory_figure
 import numpy as np
 from absl import app, flags, logging
 
-from pohp_neurd import exact, files, openspiel
+from pohp_neurd import directions, exact, files, openspiel
 from pohp_neurd.finite import graph
 from pohp_neurd.results import records, table
 
@@ -38,12 +38,16 @@ UPDATES = ("expected", "sampled")
 AT_SECONDS = (1, 10, 60)
 """CPU seconds of training at which cells of a game are compared."""
 
-SETTINGS: dict[str, dict[str, float]] = {
-    "default": {},
+SETTINGS: dict[str, dict[str, Any]] = {
+    "fading": {
+        "step_size": directions.decaying(0.3, power=0.5, start=100.0),
+        "magnet_strength": directions.decaying(0.1, power=0.75, start=100.0),
+        "magnet_speed": 0.0,
+    },
     "stable": {"step_size": 0.2, "magnet_strength": 0.1, "magnet_speed": 0.004},
     "tree": {"step_size": 0.4, "magnet_strength": 0.01, "magnet_speed": 0.0004},
 }
-"""Of expected updates: the solver's defaults on graphs; a strong magnet that moves; its defaults on trees.
+"""Of expected updates: a magnet at rest that fades; a strong one that moves; the solver's defaults on trees.
 How low a run comes depends on them, and what agents remember should not be blamed for a setting."""
 
 
@@ -85,7 +89,7 @@ GAMES = (
     Game("Leduc poker", "leduc_poker", "string", 2, 100_000, 1_000, 5, 18),
     Game("Goofspiel-4", _IN_TURNS, "string", 1, 100_000, 1_000, 5, 18),
     Game("Liar's Dice", "liars_dice", "observations", 1, 3_000, 0, 0, 8, _STABLE),
-    Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 0, 0, 10, ("default", "stable")),
+    Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 0, 0, 10, ("fading", "stable")),
     Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 0, 2_000, 0, 0, 5, _STABLE, 200, False),
     Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 0, 2_000, 0, 0, 5, _STABLE, 200, False),
 )

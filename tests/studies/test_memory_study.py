@@ -10,7 +10,7 @@ from pohp_neurd.results import table
 
 RECORDED = pathlib.Path(memory.__file__).parent
 LIAR = "Liar's Dice"
-TINY = memory.Game("Kuhn poker", "kuhn_poker", "string", 1, 30, 4, 2, 3, ("default", "stable"))
+TINY = memory.Game("Kuhn poker", "kuhn_poker", "string", 1, 30, 4, 2, 3, ("fading", "stable"))
 
 
 @pytest.fixture(scope="module")
