@@ -49,6 +49,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 """Of expected updates: a magnet at rest that fades; a strong one that moves; the solver's defaults on trees.
 How low a run comes depends on them, and what agents remember should not be blamed for a setting."""
+DEFAULT = "default"
+"""Of sampled updates: the solver's defaults on graphs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,7 +199,7 @@ def digest(world: graph.Graph) -> str:
 
 def train(world: graph.Graph, run: dict[str, Any], when: Sequence[int]) -> list[dict[str, Any]]:
     """Rows of CURVES, of which `run` has the first: one run, evaluated when it has made so many updates."""
-    settings = SETTINGS[run["setting"]]
+    settings = SETTINGS.get(run["setting"], {})
     solver = openspiel.NeuRDCIXSolver(world, update=run["update"], seed=run["seed"], **settings)
     solver.evaluate_and_update_policy()  # compiles
     trained, rows = 0.0, []
@@ -223,7 +225,7 @@ def run(
     games: Sequence[Game] = GAMES,
     agent_states: Sequence[str] = (),
     updates: Sequence[str] = UPDATES,
-    settings: Sequence[str] = tuple(SETTINGS),
+    settings: Sequence[str] = (*SETTINGS, DEFAULT),
 ) -> list[dict[str, Any]]:
     """The rows of the summary, after what was missing in `folder` has been run."""
     place = pathlib.Path(folder)
@@ -287,7 +289,7 @@ def runs(game: Game) -> list[tuple[dict[str, Any], list[int]]]:
     exact_ones = counts(game.first, game.expected, game.points)
     found = [({"update": "expected", "setting": name, "seed": 0}, exact_ones) for name in game.settings]
     for seed in range(game.seeds):
-        found.append(({"update": "sampled", "setting": "default", "seed": seed}, [game.sampled]))
+        found.append(({"update": "sampled", "setting": DEFAULT, "seed": seed}, [game.sampled]))
     return found
 
 
@@ -440,7 +442,7 @@ if __name__ == "__main__":
     flags.DEFINE_multi_enum("game", [], [game.title for game in GAMES], "Games; all of them by default.")
     flags.DEFINE_multi_string("agent_state", [], "Agent states; all of the study by default.")
     flags.DEFINE_multi_enum("update", list(UPDATES), UPDATES, "Kinds of updates.")
-    flags.DEFINE_multi_enum("setting", list(SETTINGS), SETTINGS, "Settings.")
+    flags.DEFINE_multi_enum("setting", [*SETTINGS, DEFAULT], [*SETTINGS, DEFAULT], "Settings.")
     flags.DEFINE_string("output_dir", "runs/memory", "The folder for tables and the figure.")
     logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
     app.run(main)
