@@ -26,7 +26,7 @@ KINDS = {
 """The kinds of runs: their play, policy and update."""
 
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
-    "episodes": (10_000_000, None, 60_000_000, None, 200_000, 20_000_000, None, 60_000_000, None),
+    "episodes": (10_000_000, None, 60_000_000, None, 200_000, 20_000_000, None, 20_000_000, None),
     "iterations": (None, 50_000, None, 5_000, None, None, 4_000, None, 5_000),
     "exploration": (0.02, 0.0, 0.1, 0.0, 0.1, 0.02, 0.0, 0.02, 0.0),
     "batch_size": (2048, 1, 4096, 1, 256, 4096, 1, 16384, 1),
@@ -117,7 +117,7 @@ class Config:
         "Episodes of sampled updates.",
         topic="How long",
         at_least=1,
-        shown="10 million; 20 million (graph), 60 million (networks), 200 thousand (live)",
+        shown="10 million; 20 million (graph), 60 million (network), 200 thousand (live)",
     )
     iterations: int | None = field(
         None, "Iterations of expected updates.", at_least=1, shown="50,000; 4,000 (graph), 5,000 (networks)"
