@@ -175,14 +175,14 @@ class Counted(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1)
-def _loop(config: game_config.Config) -> tuple[self_play.Loop, self_play.Arena]:
+def _loop(config: game_config.Config) -> tuple[self_play.Loop, Any]:
     """What runs with different seeds share, so that the second compiles nothing."""
     tree = _tree(config.game, config.max_histories)
     scale = max(tree.spec.return_bound or 0.0, 1e-6)
     if config.learner in checks.MINIMIZERS:
         minimizer = minimizers.minimizer(config.learner, (config.step_size or 0.0) / scale)
         with jax.enable_x64(True):
-            arena = self_play.arena_of(tree, config.precision)
+            arena: Any = cfr.arena_of(tree, config.precision)
         return cfr.loop(minimizer, average=self_play.Weights(config.average_power or 0.0)), arena
     neural_policy = config.policy == "neural"
     seen = compiling.features_of(tree) if neural_policy else None
