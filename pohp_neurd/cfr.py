@@ -65,7 +65,7 @@ def loop(
         legal = [[[_legal(source) for source in level.sources] for level in a.levels] for a in form.agents]
         rows = jax.tree.map(lambda piece: (piece / piece.sum(axis=1, keepdims=True)).astype(dtype), legal)
         plans = [
-            evaluation.realization_plan(agent, pieces, dtype)
+            evaluation.realization_plan(agent, pieces, np.zeros(0, dtype))
             for agent, pieces in zip(form.agents, rows, strict=True)
         ]
         states = jax.tree.map(lambda piece: minimizer.init(np.zeros(piece.shape[::-1], dtype)), legal)
@@ -90,7 +90,7 @@ def loop(
                 regrets = jnp.where(legal, values - received[:, None], 0.0)
                 states[-1].append(minimizer.observe(seated.states[agent][depth][piece], regrets.T))
                 rows[-1].append(minimizer.policy(states[-1][-1], legal.T).T)
-        plan = evaluation.realization_plan(form.agents[agent], rows, acting.plans[agent].dtype)
+        plan = evaluation.realization_plan(form.agents[agent], rows, acting.plans[agent])
         return Seated(
             _put(seated.states, agent, states),
             evaluation.Profile(_put(acting.rows, agent, rows), _put(acting.plans, agent, plan)),
@@ -138,8 +138,8 @@ def loop(
 
 
 def _policies(arena: Arena, state: self_play.State) -> Float[np.ndarray, "S A"]:
-    rows = jax.tree.map(np.asarray, state.learner.acting.rows)
-    return _table(arena, [evaluation.flat(pieces, arena.legal.dtype) for pieces in rows])
+    rows, plans = jax.tree.map(np.asarray, state.learner.acting)
+    return _table(arena, [evaluation.flat(*pair) for pair in zip(rows, plans, strict=True)])
 
 
 def _average(arena: Arena, state: self_play.State) -> Float[np.ndarray, "S A"]:

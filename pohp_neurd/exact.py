@@ -333,5 +333,5 @@ def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> tup
     if form.slot is None:
         return found.value, None
     slots = [jnp.zeros(other.entry.shape, policy.dtype) for other in form.agents]
-    slots[agent] = evaluation.flat(found.action_values, policy.dtype)
+    slots[agent] = evaluation.flat(found.action_values, policy)
     return found.value, evaluation.table(form, slots)

@@ -18,7 +18,7 @@ from pohp_neurd.types import ArrayLike as Array
 
 def _numpy(array: Array) -> Any:
     """The library of an array."""
-    return np if isinstance(array, np.ndarray) else jnp
+    return np if isinstance(array, np.ndarray | np.generic) else jnp
 
 
 Rectangles = list[list[Float[Array, "_ _"]]]
@@ -57,10 +57,11 @@ def table(form: sequence_form.SequenceForm, values: list[Float[Array, "_"]]) -> 
     return numpy.where(form.slot >= 0, numpy.concatenate(values)[form.slot], 0.0)
 
 
-def flat(values: Rectangles, dtype: jnp.dtype) -> Float[Array, "_"]:
-    """All rectangles of an agent in a row."""
+def flat(values: Rectangles, like: Float[Array, "..."]) -> Float[Array, "_"]:
+    """All rectangles of an agent in a row, as precise as `like`."""
+    numpy = _numpy(like)
     pieces = [piece.reshape(-1) for level in values for piece in level]
-    return _numpy(pieces[0]).concatenate(pieces) if pieces else jnp.zeros(0, dtype)
+    return numpy.concatenate([numpy.zeros(0, like.dtype), *pieces])
 
 
 def rectangles(agent: sequence_form.AgentForm, values: Float[Array, "slots"]) -> Rectangles:
@@ -77,14 +78,15 @@ def rectangles(agent: sequence_form.AgentForm, values: Float[Array, "slots"]) ->
 
 def profile(form: sequence_form.SequenceForm, policy: list[Float[Array, "_"]]) -> Profile:
     """The realization plans of a policy in slots, from every agent's first turns to its last."""
-    rows = [rectangles(agent, chances) for agent, chances in zip(form.agents, policy, strict=True)]
-    dtypes = [chances.dtype for chances in policy]
-    return Profile(rows, list(map(realization_plan, form.agents, rows, dtypes)))
+    rows = list(map(rectangles, form.agents, policy))
+    return Profile(rows, list(map(realization_plan, form.agents, rows, policy)))
 
 
-def realization_plan(agent: sequence_form.AgentForm, rows: Rectangles, dtype: jnp.dtype) -> Float[Array, "_"]:
-    """The plan of one agent's policy."""
-    numpy = _numpy(rows[0][0]) if rows else jnp
+def realization_plan(
+    agent: sequence_form.AgentForm, rows: Rectangles, like: Float[Array, "_"]
+) -> Float[Array, "_"]:
+    """The plan of one agent's policy, as precise as `like`."""
+    numpy, dtype = _numpy(like), like.dtype
     plan = [numpy.ones(1, dtype)]
     for level, pieces in zip(agent.levels, rows, strict=True):
         above = plan[-1][level.parent] if len(plan) > 1 else numpy.ones(level.parent.shape, dtype)
@@ -108,9 +110,9 @@ class Rewards(NamedTuple):
 def rewards(form: sequence_form.SequenceForm, acting: Profile, agent: int) -> Rewards:
     """The sums over all rewards, which every other quantity of the agent starts from."""
     others = [plan for other, plan in enumerate(acting.plans) if other != agent]
-    dtype = acting.plans[agent].dtype
-    at_root = _sum(form.agents[agent].at_root, others, dtype).sum()
-    return Rewards(at_root, [_sum(level.rewards, others, dtype) for level in form.agents[agent].levels])
+    like = acting.plans[agent]
+    at_root = _sum(form.agents[agent].at_root, others, like).sum()
+    return Rewards(at_root, [_sum(level.rewards, others, like) for level in form.agents[agent].levels])
 
 
 def sweep(
@@ -126,13 +128,13 @@ def sweep(
     `choose(level, rectangle, action values)` makes the value of a rectangle's states: a maximum for a best
     response, a mean for a policy. Actions that are not legal have the value `illegal`.
     """
-    dtype, numpy = gained.at_root.dtype, _numpy(gained.levels[0]) if gained.levels else jnp
+    dtype, numpy = gained.at_root.dtype, _numpy(gained.at_root)
     values = numpy.zeros(0, dtype)
     constants = numpy.array([0.0, illegal], dtype)  # at NOTHING and ILLEGAL
     action_values: Rectangles = []
     for depth, level in reversed(list(enumerate(form.agents[agent].levels))):
         earned = gained.levels[depth]
-        children = _sum(level.children, [values], dtype)
+        children = _sum(level.children, [values], values)
         both = earned[level.both[0]] + children[level.both[1]]
         found = numpy.concatenate([constants, earned, children, both])
         action_values.append([found[source] for source in level.sources])
@@ -162,7 +164,7 @@ def counterfactual_table(form: sequence_form.SequenceForm, acting: Profile) -> F
     values = []
     for agent, plan in enumerate(acting.plans):
         found = counterfactual_values(form, acting, rewards(form, acting, agent), agent)
-        values.append(flat(found.action_values, plan.dtype))
+        values.append(flat(found.action_values, plan))
     return table(form, values)
 
 
@@ -203,18 +205,17 @@ def counterfactual_reach(arrivals: sequence_form.Arrivals, acting: Profile) -> F
     sums = []
     for agent, blocks in enumerate(arrivals.sums):
         others = [plan for other, plan in enumerate(acting.plans) if other != agent]
-        sums.append(_sum(blocks, others, acting.plans[agent].dtype))
+        sums.append(_sum(blocks, others, acting.plans[agent]))
     return jnp.concatenate(sums)[arrivals.place]
 
 
 def _sum(
-    blocks: sequence_form.Sums, factors: Sequence[Float[Array, "_"]], dtype: jnp.dtype
+    blocks: sequence_form.Sums, factors: Sequence[Float[Array, "_"]], like: Float[Array, "_"]
 ) -> Float[Array, "groups"]:
-    numpy = _numpy(factors[0]) if factors else jnp
-    sums = [numpy.zeros(0, dtype)]
+    sums = [_numpy(like).zeros(0, like.dtype)]
     for block in blocks:
-        products = block.coefficient.astype(dtype)
+        products = block.coefficient.astype(like.dtype)
         for factor, places in zip(factors, block.places, strict=True):
             products = products * factor[places]
         sums.append(products.sum(axis=1))
-    return numpy.concatenate(sums)
+    return _numpy(like).concatenate(sums)

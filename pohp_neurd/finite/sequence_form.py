@@ -310,17 +310,26 @@ def _sources(
     return tuple(pieces), (in_rewards.astype(np.int32), in_children.astype(np.int32))
 
 
+_CHEAP = 512
+"""Entries of padding that cost less than another rectangle: one more piece of code to compile and run."""
+
+
 def _widths(sizes: Int[np.ndarray, "groups"]) -> Iterator[tuple[Int[np.ndarray, "chosen"], int]]:
     """Groups of like size, with the width of a rectangle that holds them.
 
     A rectangle for each size wastes nothing, and is taken where there are few sizes; one for each power of
-    two wastes at most half.
+    two wastes at most half. Small rectangles join the next wider one.
     """
     few = len(np.unique(sizes)) <= 3
     classes = sizes if few else np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
+    joined: list[tuple[np.ndarray, int]] = []
     for kind in np.unique(classes):
         chosen = np.flatnonzero(classes == kind)
-        yield chosen, int(sizes[chosen].max())
+        width = int(sizes[chosen].max())
+        if joined and len(joined[-1][0]) * (width - joined[-1][1]) <= _CHEAP:
+            chosen = np.sort(np.concatenate([joined.pop()[0], chosen]))
+        joined.append((chosen, width))
+    yield from joined
 
 
 def _sums(
