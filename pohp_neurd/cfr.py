@@ -21,6 +21,9 @@ from pohp_neurd.finite import tree as trees
 _QUICKLY: Any = {"xla_cpu_use_fusion_emitters": False}
 """Halves the seconds of compilation, for at most a quarter on an update."""
 
+_PADDING = 512
+"""Takes another fifth or more of them, for nothing."""
+
 
 class Arena(NamedTuple):
     """What is played on."""
@@ -31,7 +34,7 @@ class Arena(NamedTuple):
 
 def arena_of(tree: trees.Tree, dtype: Any) -> Arena:
     """The arena of a tree; its real numbers, and all that is learnt, are of `dtype`."""
-    form = sequence_form.build(tree)
+    form = sequence_form.build(tree, padding=_PADDING)
     if form.slot is None:
         raise ValueError(f"{tree.name} has no perfect recall, which minimisers at information states need.")
 
