@@ -48,11 +48,13 @@ def uniform(tree: World) -> Float[np.ndarray, "S A"]:
 
 
 def nash_conv(
-    tree: World, policy: Policy, index: agent_state.Index | None = None
+    tree: World, policy: Policy, index: agent_state.Index | None = None, *, compiled: bool = True
 ) -> float | Float[np.ndarray, "K"]:
     """NashConv of `policy`, or of each of a stack of policies [K, S, A].
 
-    On a graph the policy is that of agents who may forget; responders remember everything.
+    On a tree the first call compiles for seconds, and each after takes a fraction of a millisecond in a game
+    such as Leduc poker; not `compiled`, one policy takes some milliseconds at once. On a graph the policy is
+    that of agents who may forget; responders remember everything.
 
     >>> from pohp_neurd.games import matrix_game
     >>> game = matrix_game.zero_sum(matrix_game.BIASED_ROCK_PAPER_SCISSORS)
@@ -63,7 +65,10 @@ def nash_conv(
         if np.ndim(policy) == 3:
             return np.array([nash_conv(tree, each) for each in np.asarray(policy)])
         return float(np.sum(best_response_values(tree, policy) - expected_returns(tree, policy)))
-    found = _evaluate(tree, policy, index)
+    if compiled:
+        found = _evaluate(tree, policy, index)
+    else:
+        found = evaluation.outcome(_host_form_of(tree, index), _table(tree, policy, index))
     gains = np.sum(found.best - found.expected, axis=-1)
     return float(gains) if gains.ndim == 0 else gains
 
@@ -222,6 +227,7 @@ def check_policy(
             raise ValueError(f"the policy at {name} {complaint}: {values.tolist()}.")
 
 
+_host_forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _judges: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
@@ -239,11 +245,15 @@ def sequence_form_of(tree: trees.Tree, index: agent_state.Index | None = None) -
     """The sequence form of `tree` on the device, in float64; built once for every tree."""
 
     def make() -> sequence_form.SequenceForm:
-        form = sequence_form.build(tree, None if index is None else index.state)
         with jax.enable_x64(True):
-            return jax.tree.map(jnp.asarray, form)
+            return jax.tree.map(jnp.asarray, _host_form_of(tree, index))
 
     return _kept(_forms, tree, index, make)
+
+
+def _host_form_of(tree: trees.Tree, index: agent_state.Index | None) -> sequence_form.SequenceForm:
+    states = None if index is None else index.state
+    return _kept(_host_forms, tree, index, lambda: sequence_form.build(tree, states))
 
 
 def _table(world: World, policy: Any, index: agent_state.Index | None = None) -> np.ndarray:
@@ -325,5 +335,5 @@ def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> tup
     if form.slot is None:
         return found.value, None
     slots = [jnp.zeros(other.entry.shape, policy.dtype) for other in form.agents]
-    slots[agent] = evaluation.flat(found.action_values, policy.dtype)
+    slots[agent] = evaluation.flat(found.action_values, policy)
     return found.value, evaluation.table(form, slots)

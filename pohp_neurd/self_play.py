@@ -88,9 +88,9 @@ class Loop(NamedTuple):
     advance: Callable[..., State]
     """advance(arena, state, num_updates, key=key): the state after that many more updates, jitted. The
     randomness of an update is a function of `key` and its number: where calls are cut makes no difference."""
-    policies: Callable[[Arena, State], Float[Array, "S A"]]
+    policies: Callable[[Any, State], Float[Any, "S A"]]
     """The current policy of all agents as a table."""
-    average: Callable[[Arena, State], Float[Array, "S A"]]
+    average: Callable[[Any, State], Float[Any, "S A"]]
     """The reach-weighted average policy of all agents as a table."""
 
 
@@ -186,14 +186,11 @@ def loop(
         logits = learner.outputs(arena.seats, state.learner).logits
         return jax.vmap(policy.probabilities)(logits, arena.seats.all.legal)
 
-    return Loop(init, advance, jax.jit(policies), average_policy)
+    def average_policy(arena: Arena, state: State) -> Float[Array, "S A"]:
+        assert arena.form is not None, "there is no average without one"
+        return averaged(evaluation.table(arena.form, state.total), arena.seats.all.legal)
 
-
-@jax.jit
-def average_policy(arena: Arena, state: State) -> Float[Array, "S A"]:
-    """The reach-weighted average policy of all agents as a table."""
-    assert arena.form is not None, "there is no average without one"
-    return averaged(evaluation.table(arena.form, state.total), arena.seats.all.legal)
+    return Loop(init, advance, jax.jit(policies), jax.jit(average_policy))
 
 
 def seats_of(

@@ -26,7 +26,7 @@ class Run:
 
     def __init__(self, tree, minimizer, *, dtype=jnp.float64, power=1.0, **options):
         with jax.enable_x64(True):
-            self.arena = self_play.arena_of(tree, dtype)
+            self.arena = cfr.arena_of(tree, dtype)
             self.loop = cfr.loop(minimizer, average=self_play.Weights(power), **options)
             self.state = self.loop.init(self.arena)
 
@@ -194,5 +194,5 @@ def test_calls_make_no_difference(count_compilations):
 def test_imperfect_recall_is_refused():
     with pytest.warns(UserWarning, match="observation strings stand in"):
         tree = openspiel.compile_game("deep_sea(size=3)")
-    with pytest.raises(ValueError, match="need a tree with perfect recall"):
+    with pytest.raises(ValueError, match="has no perfect recall, which minimisers"):
         Run(tree, minimizers.regret_matching())

@@ -96,6 +96,14 @@ def test_quantities_equal_recursion(tree):
     assert_equals_oracle(tree, policy, tree.information_state, exact.quantities(tree, policy))
 
 
+def test_nash_conv_on_the_host_is_the_compiled_one(tree, count_compilations):
+    policy = random_policy(tree.legal, 6, zeros=True)
+    with count_compilations() as compiled:
+        found = exact.nash_conv(tree, policy, compiled=False)
+    assert compiled.count == 0
+    assert found == pytest.approx(exact.nash_conv(tree, policy), abs=1e-12)
+
+
 def test_counterfactual_realization_leaves_out_ones_own_actions(tree):
     policy = random_policy(tree.legal, 5)
     expected = np.zeros(len(policy))

@@ -235,14 +235,14 @@ class Counted(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1)
-def _loop(config: game_config.Config, world: exact.World) -> tuple[self_play.Loop, self_play.Arena]:
+def _loop(config: game_config.Config, world: Any) -> tuple[self_play.Loop, Any]:
     """What runs with different seeds share, so that the second compiles nothing."""
     if config.learner in checks.MINIMIZERS:
         minimizer = minimizers.minimizer(
             config.learner, (config.step_size or 0.0) / self_play.scale_of(world)
         )
         with jax.enable_x64(True):
-            arena = self_play.arena_of(world, config.precision)
+            arena: Any = cfr.arena_of(world, config.precision)
         return cfr.loop(minimizer, average=self_play.Weights(config.average_power or 0.0)), arena
     neural_policy = config.policy == "neural"
     seen = compiling.features_of(world) if neural_policy else None

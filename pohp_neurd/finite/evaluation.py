@@ -1,17 +1,25 @@
 """Sweeps over a sequence form: realization plans, returns, best responses, counterfactual values.
 
 Pure functions for jit and vmap, in whatever precision the policy comes in; `exact` is the door to them for
-users. A policy has one row for every agent state of the form.
+users. A policy has one row for every agent state of the form. Where policy and form are NumPy's arrays, NumPy
+does all, which is slower and compiles nothing.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
 from jaxtyping import Float
 
 from pohp_neurd.finite import sequence_form
+from pohp_neurd.types import ArrayLike as Array
+
+
+def _numpy(array: Array) -> Any:
+    """The library of an array."""
+    return np if isinstance(array, np.ndarray | np.generic) else jnp
+
 
 Rectangles = list[list[Float[Array, "_ _"]]]
 """A number for each slot of an agent: level by level, and rectangle by rectangle within a level."""
@@ -38,19 +46,22 @@ class AgentValues(NamedTuple):
 def slots(form: sequence_form.SequenceForm, table: Float[Array, "S A"]) -> list[Float[Array, "_"]]:
     """The entries of a policy table as each agent's slots; 0 for padding."""
     flat = table.reshape(-1)
-    return [jnp.where(agent.entry >= 0, flat[agent.entry], 0.0) for agent in form.agents]
+    return [_numpy(flat).where(agent.entry >= 0, flat[agent.entry], 0.0) for agent in form.agents]
 
 
 def table(form: sequence_form.SequenceForm, values: list[Float[Array, "_"]]) -> Float[Array, "S A"]:
     """The inverse of `slots`: all agents' slots as a table; 0 at illegal actions."""
     if form.slot is None:
         raise ValueError("several recall states share a row of the table: this needs perfect recall.")
-    return jnp.where(form.slot >= 0, jnp.concatenate(values)[form.slot], 0.0)
+    numpy = _numpy(values[0])
+    return numpy.where(form.slot >= 0, numpy.concatenate(values)[form.slot], 0.0)
 
 
-def flat(values: Rectangles, dtype: jnp.dtype) -> Float[Array, "_"]:
-    """All rectangles of an agent in a row."""
-    return jnp.concatenate([jnp.zeros(0, dtype), *[piece.reshape(-1) for level in values for piece in level]])
+def flat(values: Rectangles, like: Float[Array, "..."]) -> Float[Array, "_"]:
+    """All rectangles of an agent in a row, as precise as `like`."""
+    numpy = _numpy(like)
+    pieces = [piece.reshape(-1) for level in values for piece in level]
+    return numpy.concatenate([numpy.zeros(0, like.dtype), *pieces])
 
 
 def rectangles(agent: sequence_form.AgentForm, values: Float[Array, "slots"]) -> Rectangles:
@@ -67,15 +78,15 @@ def rectangles(agent: sequence_form.AgentForm, values: Float[Array, "slots"]) ->
 
 def profile(form: sequence_form.SequenceForm, policy: list[Float[Array, "_"]]) -> Profile:
     """The realization plans of a policy in slots, from every agent's first turns to its last."""
-    rows = [rectangles(agent, chances) for agent, chances in zip(form.agents, policy, strict=True)]
-    dtypes = [chances.dtype for chances in policy]
-    return Profile(rows, list(map(realization_plan, form.agents, rows, dtypes)))
+    rows = list(map(rectangles, form.agents, policy))
+    return Profile(rows, list(map(realization_plan, form.agents, rows, policy)))
 
 
 def realization_plan(
-    agent: sequence_form.AgentForm, rows: list[list[Float[Any, "_ _"]]], dtype: jnp.dtype, numpy: Any = jnp
-) -> Float[Any, "_"]:
-    """The plan of one agent's policy; on the host where `numpy` is NumPy, which compiles nothing."""
+    agent: sequence_form.AgentForm, rows: Rectangles, like: Float[Array, "_"]
+) -> Float[Array, "_"]:
+    """The plan of one agent's policy, as precise as `like`."""
+    numpy, dtype = _numpy(like), like.dtype
     plan = [numpy.ones(1, dtype)]
     for level, pieces in zip(agent.levels, rows, strict=True):
         above = plan[-1][level.parent] if len(plan) > 1 else numpy.ones(level.parent.shape, dtype)
@@ -99,9 +110,9 @@ class Rewards(NamedTuple):
 def rewards(form: sequence_form.SequenceForm, acting: Profile, agent: int) -> Rewards:
     """The sums over all rewards, which every other quantity of the agent starts from."""
     others = [plan for other, plan in enumerate(acting.plans) if other != agent]
-    dtype = acting.plans[agent].dtype
-    at_root = jnp.sum(_sum(form.agents[agent].at_root, others, dtype))
-    return Rewards(at_root, [_sum(level.rewards, others, dtype) for level in form.agents[agent].levels])
+    like = acting.plans[agent]
+    at_root = _sum(form.agents[agent].at_root, others, like).sum()
+    return Rewards(at_root, [_sum(level.rewards, others, like) for level in form.agents[agent].levels])
 
 
 def sweep(
@@ -117,24 +128,24 @@ def sweep(
     `choose(level, rectangle, action values)` makes the value of a rectangle's states: a maximum for a best
     response, a mean for a policy. Actions that are not legal have the value `illegal`.
     """
-    dtype = gained.at_root.dtype
-    values = jnp.zeros(0, dtype)
-    constants = jnp.array([0.0, illegal], dtype)  # at NOTHING and ILLEGAL
+    dtype, numpy = gained.at_root.dtype, _numpy(gained.at_root)
+    values = numpy.zeros(0, dtype)
+    constants = numpy.array([0.0, illegal], dtype)  # at NOTHING and ILLEGAL
     action_values: Rectangles = []
     for depth, level in reversed(list(enumerate(form.agents[agent].levels))):
         earned = gained.levels[depth]
-        children = _sum(level.children, [values], dtype)
+        children = _sum(level.children, [values], values)
         both = earned[level.both[0]] + children[level.both[1]]
-        found = jnp.concatenate([constants, earned, children, both])
+        found = numpy.concatenate([constants, earned, children, both])
         action_values.append([found[source] for source in level.sources])
         chosen = [choose(depth, piece, values) for piece, values in enumerate(action_values[-1])]
-        values = jnp.concatenate(chosen)
-    return AgentValues(gained.at_root + jnp.sum(values), action_values[::-1])
+        values = numpy.concatenate(chosen)
+    return AgentValues(gained.at_root + values.sum(), action_values[::-1])
 
 
 def best_response(form: sequence_form.SequenceForm, gained: Rewards, agent: int) -> AgentValues:
     """The most that the agent can get."""
-    return sweep(form, gained, agent, lambda _, __, values: jnp.max(values, axis=1), illegal=-jnp.inf)
+    return sweep(form, gained, agent, lambda _, __, values: values.max(axis=1), illegal=-jnp.inf)
 
 
 def counterfactual_values(
@@ -153,7 +164,7 @@ def counterfactual_table(form: sequence_form.SequenceForm, acting: Profile) -> F
     values = []
     for agent, plan in enumerate(acting.plans):
         found = counterfactual_values(form, acting, rewards(form, acting, agent), agent)
-        values.append(flat(found.action_values, plan.dtype))
+        values.append(flat(found.action_values, plan))
     return table(form, values)
 
 
@@ -165,7 +176,7 @@ def expected_return(
     for level, sums in zip(form.agents[agent].levels, gained.levels, strict=True):
         size = sum(source.size for source in level.sources)
         plan = acting.plans[agent][start : start + size]
-        value = value + jnp.sum(sums * plan[level.rewards_owner])
+        value = value + (sums * plan[level.rewards_owner]).sum()
         start += size
     return value
 
@@ -185,7 +196,8 @@ def outcome(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Ou
         gained = rewards(form, acting, agent)
         expected.append(expected_return(form, acting, gained, agent))
         best.append(best_response(form, gained, agent).value)
-    return Outcome(jnp.stack(expected), jnp.stack(best))
+    numpy = _numpy(policy)
+    return Outcome(numpy.stack(expected), numpy.stack(best))
 
 
 def counterfactual_reach(arrivals: sequence_form.Arrivals, acting: Profile) -> Float[Array, "S"]:
@@ -193,17 +205,17 @@ def counterfactual_reach(arrivals: sequence_form.Arrivals, acting: Profile) -> F
     sums = []
     for agent, blocks in enumerate(arrivals.sums):
         others = [plan for other, plan in enumerate(acting.plans) if other != agent]
-        sums.append(_sum(blocks, others, acting.plans[agent].dtype))
+        sums.append(_sum(blocks, others, acting.plans[agent]))
     return jnp.concatenate(sums)[arrivals.place]
 
 
 def _sum(
-    blocks: sequence_form.Sums, factors: Sequence[Float[Array, "_"]], dtype: jnp.dtype
+    blocks: sequence_form.Sums, factors: Sequence[Float[Array, "_"]], like: Float[Array, "_"]
 ) -> Float[Array, "groups"]:
-    sums = [jnp.zeros(0, dtype)]
+    sums = [_numpy(like).zeros(0, like.dtype)]
     for block in blocks:
-        products = block.coefficient.astype(dtype)
+        products = block.coefficient.astype(like.dtype)
         for factor, places in zip(factors, block.places, strict=True):
             products = products * factor[places]
-        sums.append(jnp.sum(products, axis=1))
-    return jnp.concatenate(sums)
+        sums.append(products.sum(axis=1))
+    return _numpy(like).concatenate(sums)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse.csgraph
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
@@ -199,6 +198,8 @@ def _is_told(world: Graph, agent: int, least: np.ndarray, most: np.ndarray) -> b
 
 def _comes_twice(world: Graph) -> bool:
     """Whether a path leads from a node of an agent state to another node of it."""
+    import scipy.sparse.csgraph  # takes half a second to load, and trees do not need it
+
     goes_on = world.child >= 0
     source, child = world.source[goes_on], world.child[goes_on]
     for agent in range(world.num_agents):

@@ -9,6 +9,7 @@ Best responses are over *recall states*: information states, told apart by the a
 and actions. Where the game has perfect recall, as games should, they are the information states themselves.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -80,10 +81,13 @@ class SequenceForm(NamedTuple):
     None where several recall states share a row of the table: then a table has no slot of its own."""
 
 
-def build(tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None) -> SequenceForm:
+def build(
+    tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None, *, padding: int = 0
+) -> SequenceForm:
     """The sequence form of `tree`, in numpy and float64.
 
-    `agent_states` are the policy's rows at every decision, where they are not the information states.
+    `agent_states` are the policy's rows at every decision, where they are not the information states. A
+    rectangle joins the next wider one where that takes at most `padding` entries more: less to compile.
     """
     recall = _recall_states(tree)
     if agent_states is None:
@@ -93,7 +97,7 @@ def build(tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None) ->
     row[recall.at[decisions]] = agent_states[decisions]
     if not np.array_equal(row[recall.at[decisions]], agent_states[decisions]):
         raise ValueError("an agent state must be a function of what its agent has seen and done.")
-    slots = [_slots(tree, recall, row, agent) for agent in range(tree.num_agents)]
+    slots = [_slots(tree, recall, row, agent, padding) for agent in range(tree.num_agents)]
     chance = tree.chance_reach
     last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
     agents = []
@@ -101,7 +105,7 @@ def build(tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None) ->
         rows = np.flatnonzero(tree.rewards[:, agent])
         others = [last[other][rows] for other in range(tree.num_agents) if other != agent]
         coefficients = tree.rewards[rows, agent] * chance[rows]
-        agents.append(_agent_form(recall, slots[agent], last[agent][rows], others, coefficients))
+        agents.append(_agent_form(recall, slots[agent], last[agent][rows], others, coefficients, padding))
     shared = len(np.unique(row)) < len(row)
     return SequenceForm(tuple(agents), None if shared else _slot_table(tree, slots))
 
@@ -205,7 +209,9 @@ class _Slots(NamedTuple):
     entry: Int[np.ndarray, "slots"]
 
 
-def _slots(tree: trees.Tree, recall: _Recall, row: Int[np.ndarray, "R"], agent: int) -> _Slots:
+def _slots(
+    tree: trees.Tree, recall: _Recall, row: Int[np.ndarray, "R"], agent: int, padding: int = 0
+) -> _Slots:
     first, stop = np.searchsorted(recall.player, [agent, agent + 1])
     levels, offsets, entries = [], [], []
     of = np.full((len(recall.player), tree.num_actions), -1, np.int32)
@@ -214,7 +220,7 @@ def _slots(tree: trees.Tree, recall: _Recall, row: Int[np.ndarray, "R"], agent: 
         states = first + np.flatnonzero(recall.level[first:stop] == depth)
         legal = tree.legal[recall.information_state[states]]
         rectangles, within = [], 0
-        for chosen, width in _widths(legal.sum(axis=1)):
+        for chosen, width in _widths(legal.sum(axis=1), padding):
             # The positions of the legal actions, in order, then padding.
             ranks = np.argsort(~legal[chosen], axis=1, kind="stable")[:, :width]
             actions = np.where(np.take_along_axis(legal[chosen], ranks, axis=1), ranks, -1)
@@ -257,7 +263,9 @@ def _agent_form(
     own: Int[np.ndarray, "Z"],
     others: Sequence[Int[np.ndarray, "Z"]],
     coefficients: Float[np.ndarray, "Z"],
+    padding: int,
 ) -> AgentForm:
+    sums = functools.partial(_sums, padding=padding)
     by_own = np.argsort(own, kind="stable")
     own, coefficients = own[by_own], coefficients[by_own]
     others = [other[by_own] for other in others]
@@ -267,14 +275,14 @@ def _agent_form(
         size = sum(rectangle.actions.size for rectangle in rectangles)
         offset = slots.offsets[depth]
         inside = slice(*np.searchsorted(own, [offset, offset + size]))
-        rewards, rewards_owner = _sums(
+        rewards, rewards_owner = sums(
             own[inside] - offset, [other[inside] for other in others], coefficients[inside]
         )
         below = slots.levels[depth + 1] if depth + 1 < len(slots.levels) else []
         next_states = np.concatenate([np.zeros(0, np.int64), *[rectangle.states for rectangle in below]])
         parents = slots.of[recall.parent[next_states], recall.parent_action[next_states]]
         by_parent = np.argsort(parents, kind="stable")
-        children, children_owner = _sums(parents[by_parent], [by_parent], np.ones(len(parents)))
+        children, children_owner = sums(parents[by_parent], [by_parent], np.ones(len(parents)))
         source, both = _sources(rectangles, rewards_owner, children_owner)
         parent = slots.of[recall.parent[states], recall.parent_action[states]]
         forms.append(
@@ -288,7 +296,7 @@ def _agent_form(
             )
         )
     unowned = slice(0, np.searchsorted(own, 1))
-    at_root, _ = _sums(own[unowned], [other[unowned] for other in others], coefficients[unowned])
+    at_root, _ = sums(own[unowned], [other[unowned] for other in others], coefficients[unowned])
     return AgentForm(tuple(forms), at_root, slots.entry)
 
 
@@ -310,26 +318,36 @@ def _sources(
     return tuple(pieces), (in_rewards.astype(np.int32), in_children.astype(np.int32))
 
 
-def _widths(sizes: Int[np.ndarray, "groups"]) -> Iterator[tuple[Int[np.ndarray, "chosen"], int]]:
+def _widths(
+    sizes: Int[np.ndarray, "groups"], padding: int
+) -> Iterator[tuple[Int[np.ndarray, "chosen"], int]]:
     """Groups of like size, with the width of a rectangle that holds them.
 
     A rectangle for each size wastes nothing, and is taken where there are few sizes; one for each power of
-    two wastes at most half.
+    two wastes at most half. One joins the next wider for at most `padding` entries.
     """
     few = len(np.unique(sizes)) <= 3
     classes = sizes if few else np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
+    joined: list[tuple[np.ndarray, int]] = []
     for kind in np.unique(classes):
         chosen = np.flatnonzero(classes == kind)
-        yield chosen, int(sizes[chosen].max())
+        width = int(sizes[chosen].max())
+        if joined and len(joined[-1][0]) * (width - joined[-1][1]) <= padding:
+            chosen = np.sort(np.concatenate([joined.pop()[0], chosen]))
+        joined.append((chosen, width))
+    yield from joined
 
 
 def _sums(
-    owner: Int[np.ndarray, "E"], factors: Sequence[Int[np.ndarray, "E"]], coefficient: Float[np.ndarray, "E"]
+    owner: Int[np.ndarray, "E"],
+    factors: Sequence[Int[np.ndarray, "E"]],
+    coefficient: Float[np.ndarray, "E"],
+    padding: int = 0,
 ) -> tuple[Sums, Int[np.ndarray, "groups"]]:
     """Sums of the entries of each owner, given in the order of owners; and the owners, in their order."""
     owners, starts, sizes = np.unique(owner, return_index=True, return_counts=True)
     blocks, order = [], []
-    for chosen, width in _widths(sizes):
+    for chosen, width in _widths(sizes, padding):
         columns = np.arange(width)
         inside = columns < sizes[chosen][:, None]
         entries = np.where(inside, starts[chosen][:, None] + columns, starts[chosen][:, None])

@@ -15,7 +15,6 @@ from pohp_neurd import policy as policies
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel.live import play
 
 Table = Float[np.ndarray, "S A"]
 
@@ -201,9 +200,9 @@ class NetworkPolicy(TablePolicy):
 
 
 class LivePolicy(RowPolicy):
-    """A network on the features of a live game, without a tree: computed state by state."""
+    """A network on the features of a `live.play.LiveGame`, without a tree: computed state by state."""
 
-    def __init__(self, world: play.LiveGame, network: tuple[policies.Model, types.Parameters]) -> None:
+    def __init__(self, world: Any, network: tuple[policies.Model, types.Parameters]) -> None:
         openspiel_policy.Policy.__init__(self, world.game, list(range(world.num_seats)))
         self._world, self._network = world, network
 

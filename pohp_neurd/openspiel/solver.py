@@ -114,7 +114,7 @@ class NeuRDCIXSolver:
             self._loop = cfr.loop(minimizers.minimizer(learner, step), average=self_play.Weights(power))
             self._key: Any = None  # nothing is drawn
             with jax.enable_x64(True):
-                self._arena = self_play.arena_of(tree, precision or "float64")
+                self._arena: Any = cfr.arena_of(tree, precision or "float64")
                 self._state = self._loop.init(self._arena)
             return
         if precision is not None:
@@ -191,7 +191,8 @@ class NeuRDCIXSolver:
         """NashConv of the average (by default, where there is one) or of the current policy, exact."""
         which = which or ("current" if self._forgets else "average")
         checks.one_of("which", which, ("average", "current"))
-        return float(exact.nash_conv(self._tree, self._table(which)))
+        at_once = isinstance(self._arena, cfr.Arena)
+        return float(exact.nash_conv(self._tree, self._table(which), compiled=not at_once))
 
     def _table(self, which: str) -> np.ndarray:
         if which == "average" and self._forgets:
