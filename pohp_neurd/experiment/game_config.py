@@ -27,14 +27,14 @@ KINDS = {
 
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "episodes": (10_000_000, None, 60_000_000, None, 200_000, 20_000_000, None, 20_000_000, None),
-    "iterations": (None, 50_000, None, 5_000, None, None, 4_000, None, 5_000),
-    "exploration": (0.02, 0.0, 0.1, 0.0, 0.1, 0.02, 0.0, 0.02, 0.0),
+    "iterations": (None, 50_000, None, 5_000, None, None, 4_000, None, 2_000),
+    "exploration": (0.02, 0.0, 0.1, 0.0, 0.1, 0.02, 0.0, 0.02, 0.02),
     "batch_size": (2048, 1, 4096, 1, 256, 4096, 1, 16384, 1),
-    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01, 2.0, 0.4, 0.01, 0.0047),
+    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01, 2.0, 0.4, 0.01, 0.01),
     "step_size_decay": (0.5, 0.0, 0.5, 0.5, 0.0, 0.5, 0.0, 0.5, 0.5),
     "cooling": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
-    "decay_start": (540, 100, 900, 900, 100, 540, 100, 300, 900),
-    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05, 0.016, 0.1, 0.02, 0.012),
+    "decay_start": (540, 100, 900, 900, 100, 540, 100, 300, 300),
+    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05, 0.016, 0.1, 0.02, 0.02),
     "magnet_speed": (1.0, 0.04, 2.0, 2.0, 1.0, 1.0, 0.4, 2.0, 2.0),
     "magnet_speed_decay": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
     "average_power": (1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
@@ -120,7 +120,7 @@ class Config:
         shown="10 million; 20 million (graph), 60 million (network), 200 thousand (live)",
     )
     iterations: int | None = field(
-        None, "Iterations of expected updates.", at_least=1, shown="50,000; 4,000 (graph), 5,000 (networks)"
+        None, "Iterations of expected updates.", at_least=1, shown="50,000; 5,000 (network), 4,000 (graph), 2,000 (graph network)"
     )
     batch_size: int | None = _open("batch_size", "Episodes of one update.", at_least=1)
     eval_every: int | None = field(
