@@ -483,7 +483,7 @@ def magnet(config: game_config.Config, scale: float = 1.0) -> shaping.Magnet | N
         )
     speed = min((config.magnet_speed or 0.0) / start, 1.0)
     return shaping.Magnet(
-        scheduled(config, scale * config.magnet_strength, config.magnet_decay or 0.0),
+        scheduled(config, scale * config.magnet_strength, config.magnet_decay),
         directions.decaying(speed, power=config.magnet_speed_decay or 0.0, start=start),
     )
 

@@ -25,15 +25,14 @@ class _Suited(NamedTuple):
 
 _decaying = directions.decaying
 _falling = _decaying(1.0, power=0.5, start=1000.0)
-_weaker = _decaying(0.1, power=0.75, start=100.0)
 _settling = _decaying(1 / 540, power=1.0, start=540.0)
 _SUITED = {
     ("tree", "expected"): _Suited(0.0, 0.4, 0.01, 0.0004),
     ("tree", "sampled"): _Suited(0.05, _falling, 0.01, 0.0004, 16),
-    # Agents that forget: a magnet that goes on moving, or steps too large for it, lead away again. With exact
-    # updates it stays at the uniform policy and grows weaker: keep the best policy on the way. Where episodes
-    # are sampled it moves ever more slowly, and averages their noise.
-    ("graph", "expected"): _Suited(0.0, _decaying(0.3, power=0.5, start=100.0), _weaker, 0.0),
+    # Agents that forget: a weak magnet, or steps too large for it, lead away again. A strong one that moves
+    # slowly goes from one regularised equilibrium to the next: keep the best policy on the way. Where they
+    # sample, it moves ever more slowly, and averages the noise.
+    ("graph", "expected"): _Suited(0.0, 0.4, 0.1, 0.004),
     ("graph", "sampled"): _Suited(0.02, _falling, 0.016, _settling, 4096),
 }
 
