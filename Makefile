@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install train test test-thorough test-slow check goldens mutants bench dist clean
+.PHONY: help install train test test-thorough test-slow check goldens mutants bench docs tutorial dist clean
 
 help:
 	@echo "make install    create $(VENV) with the pinned versions (quick when up to date)"
@@ -14,6 +14,8 @@ help:
 	@echo "make check      format, lint, types, import layers, and the tests that are quick (under five minutes)"
 	@echo "make goldens    run every way to train a little, and compare with what was recorded (ten minutes)"
 	@echo "make mutants    change the code in a hundred places, one by one, and see which tests notice"
+	@echo "make docs       build the guides and the reference into build/docs, and check their links"
+	@echo "make tutorial   run docs/tutorial.ipynb and write its outputs back (two minutes)"
 	@echo "make dist       build the sdist and the wheel into dist/, and check what is in them"
 	@echo "make bench      print every headline ratio, measured now (benchmarks/agent_games.py, an hour, by itself)"
 
@@ -27,6 +29,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 train: install
 	$(BIN)/python run_scripts/train_game.py --game=leduc_poker --output_dir=runs/leduc --overwrite
+	@echo "Here that command is $(BIN)/pohp-neurd."
 
 test: install
 	$(BIN)/python -m pytest -q -n 2
@@ -53,6 +56,12 @@ mutants: install
 bench: install
 	@for script in $(filter-out benchmarks/agent_games.py, $(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: install
+	$(BIN)/python -W error docs/build_site.py build/docs
+
+tutorial: install
+	$(BIN)/python tests/tutorial.py
 
 dist: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt build twine

@@ -21,6 +21,7 @@ command_line.define(configs.AgentLoop)
 def main(_: list[str]) -> None:
     """Trains, reports, saves."""
     config = command_line.config(configs.AgentLoop)
+    command_line.opening(f"{config.episodes:,} episodes of {config.game}: loading and compiling take seconds")
     from open_spiel.python import rl_environment
 
     from pohp_neurd import openspiel
@@ -70,6 +71,8 @@ def main(_: list[str]) -> None:
             if kept and agent.has_checkpoint(kept):
                 agent.restore(kept)
         run.loop(pace, play, None, 0, config.episodes, asked=asked, evaluate=report, save=save)
+    if kept:
+        command_line.closing(f"The agents are in {kept}: the same command trains them further.")
     print(json.dumps({"episodes": agents[0].episode_counter, "nash_conv": nash_conv()}))
 
 

@@ -20,9 +20,12 @@ command_line.define(configs.Evaluation)
 def main(_: list[str]) -> None:
     """Turns flags into a config and evaluates."""
     config = command_line.config(configs.Evaluation)
+    command_line.opening(f"Evaluating {config.checkpoint}: seconds, or minutes for a large game")
     from pohp_neurd.experiment import evaluation
 
-    print(json.dumps(evaluation.evaluate(config)))
+    figures = evaluation.evaluate(config)
+    command_line.closing(f"State by state: `pohp-neurd report --checkpoint={config.checkpoint}`.")
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ command_line.define(configs.Play)
 def main(_: list[str]) -> None:
     """Loads the policy and plays one game."""
     config = command_line.config(configs.Play)
+    command_line.opening(f"Reading {config.checkpoint}: seconds, or a minute for a large game")
     from pohp_neurd.experiment import evaluation
     from pohp_neurd.openspiel import players
 

@@ -20,7 +20,7 @@ command_line.define(configs.Report)
 def main(_: list[str]) -> None:
     """Turns flags into a config, gathers and writes."""
     config = command_line.config(configs.Report)
-    print(f"Reading {config.checkpoint}: seconds, or a minute for a game of many histories.", flush=True)
+    command_line.opening(f"Reading {config.checkpoint}: seconds, or a minute for a game of many histories")
     from pohp_neurd.experiment import report as gathering
     from pohp_neurd.results import records, report
 

@@ -58,6 +58,7 @@ def main(_: list[str]) -> None:
     config, where = command_line.config(Config), command_line.config(configs.Executor)
     settings = grid.settings(grids(config))
     execute = executor.build(where.executor, cores=where.cores, address=where.address)
+    command_line.opening(f"{len(settings)} settings in {config.output_dir}: a bar counts what is finished")
     try:
         finished = sweep.run(settings, config.output_dir, execute, retry_failed=where.retry_failed)
     except KeyboardInterrupt:
@@ -66,6 +67,7 @@ def main(_: list[str]) -> None:
     for line in sweep.failures(finished):
         print(f"Failed: {line}", file=sys.stderr)
     report = sweep.report(finished, config.output_dir)
+    command_line.closing(f"Next: `pohp-neurd summarise --input={report['results']}`, or plot.")
     print(json.dumps(report))
     sys.exit(1 if report["failed"] else 0)
 

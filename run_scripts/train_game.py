@@ -28,11 +28,14 @@ def main(_: list[str]) -> None:
     config = command_line.config(game_config.Config)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     events = dataclasses.asdict(command_line.config(configs.Events))
+    command_line.opening(f"Training {config.game} by self-play: loading and compiling take some seconds")
     from pohp_neurd.experiment import game
 
     given = command_line.given(game_config.Config)
     tell = functools.partial(print, file=sys.stderr)
-    figures = game.run(config, folder.pop("output_dir"), given=given, tell=tell, **folder, **events)
+    path = folder.pop("output_dir")
+    figures = game.run(config, path, given=given, tell=tell, **folder, **events)
+    command_line.closing(f"All files are in {path}; a page of them: `pohp-neurd report --checkpoint={path}`.")
     print(f"NashConv over time: {figures['curve']}")
     print(json.dumps(figures))
 

@@ -22,11 +22,17 @@ def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
     config = command_line.config(configs.SingleAgent)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
+    command_line.opening(
+        f"Training in {config.environment}, {config.num_steps:,} steps: loading and compiling take seconds"
+    )
     from pohp_neurd.experiment import executor, single_agent
 
     num_cores = executor.available(command_line.config(configs.Cores).cores)
     executor.use_one_core()
-    print(json.dumps(single_agent.run(config, folder.pop("output_dir"), num_cores=num_cores, **folder)))
+    path = folder.pop("output_dir")
+    figures = single_agent.run(config, path, num_cores=num_cores, **folder)
+    command_line.closing(f"All files are in {path}; a page of them: `pohp-neurd report --checkpoint={path}`.")
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

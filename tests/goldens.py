@@ -153,7 +153,7 @@ def run(commands: list[list[str]]) -> Record:
             done = subprocess.run([sys.executable, *line], cwd=folder, capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError(f"command {index} fails: {done.stderr.strip()[-500:]}")
-            lines = done.stdout.splitlines()
+            lines = [line for line in done.stdout.splitlines() if not line.endswith(" …")]  # openings
             figures = json.loads(lines.pop()) if lines and lines[-1].startswith("{") else {}
             record |= {f"stdout {index}": joined(lines)} if lines else {}
             figures.pop("seconds", None)

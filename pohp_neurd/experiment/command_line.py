@@ -92,6 +92,16 @@ def parse(arguments: list[str]) -> list[str]:
     return rest
 
 
+def opening(sentence: str) -> None:
+    """Says what a command is about to do, before JAX is loaded; a refusal may still follow, on stderr."""
+    print(f"{sentence} …", flush=True)
+
+
+def closing(sentence: str) -> None:
+    """Says where the files are and what to do with them: on stderr, as stdout ends with one line of JSON."""
+    print(sentence, file=sys.stderr)
+
+
 def told(main: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
     """`main`, with one sentence on stderr and an exit code in place of what it raises."""
 

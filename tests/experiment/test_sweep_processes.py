@@ -231,7 +231,7 @@ def test_a_folder_that_may_not_be_written_to_fails_its_setting_alone(whole, tmp_
     forbidden.chmod(0o555)
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
-    assert json.loads(done.stdout)["failed"] == 1
+    assert json.loads(done.stdout.splitlines()[-1])["failed"] == 1
     (row,) = records.read_csv(folder / "failures.csv")
     assert row["id"] == forbidden.name
     assert "is not a folder that may be written to" in row["sentence"]

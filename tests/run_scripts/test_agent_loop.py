@@ -14,7 +14,7 @@ from pohp_neurd import openspiel
 def test_it_trains_and_goes_on(script, tmp_path, capsys):
     with flagsaver.flagsaver(episodes=64, reports=2, network="table", checkpoint_dir=str(tmp_path)):
         script.main([])
-        lines = capsys.readouterr().out.splitlines()
+        _, *lines = capsys.readouterr().out.splitlines()
         assert [line.split()[0] for line in lines[:2]] == ["32", "64"]
         figures = json.loads(lines[-1])
         assert figures["episodes"] == 64

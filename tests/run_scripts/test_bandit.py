@@ -16,7 +16,7 @@ def test_it_prints_a_table_and_one_line_of_json(script, tmp_path, capsys):
         problem="adaptive", horizon=20, seeds=4, estimator=["cix"], output_dir=str(tmp_path / "run")
     ):
         script.main([])
-    *lines, last = capsys.readouterr().out.splitlines()
+    _, *lines, last = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:4] == ["estimator", "median", "95%", "worst"]
     assert lines[1].startswith("cix")
     figures = json.loads(last)

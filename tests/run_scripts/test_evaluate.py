@@ -72,7 +72,7 @@ def test_play_and_responders_where_the_game_is_taken_for_too_large(script, runs,
     [
         ({"checkpoint": ""}, "checkpoint must be the folder of a run, but is empty."),
         ({"checkpoint": "nowhere"}, "nowhere is not the folder of a run."),
-        ({"use": "best"}, "use must be one of"),
+        ({"use": "worst"}, "use must be one of"),
         ({"episodes": 1}, "episodes must be at least 100, but is 1."),
     ],
 )
