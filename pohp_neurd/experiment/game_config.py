@@ -120,7 +120,10 @@ class Config:
         shown="10 million; 20 million (graph), 60 million (network), 200 thousand (live)",
     )
     iterations: int | None = field(
-        None, "Iterations of expected updates.", at_least=1, shown="50,000; 5,000 (network), 4,000 (graph), 2,000 (graph network)"
+        None,
+        "Iterations of expected updates.",
+        at_least=1,
+        shown="50,000; 5,000 (network), 4,000 (graph), 2,000 (graph network)",
     )
     batch_size: int | None = _open("batch_size", "Episodes of one update.", at_least=1)
     eval_every: int | None = field(
