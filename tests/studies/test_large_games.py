@@ -1,0 +1,51 @@
+"""The tables of docs/large_games.md and of README, against the recorded rows."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from pohp_neurd.results import table
+
+ROOT = pathlib.Path(__file__).parents[2]
+ROWS = ROOT / "studies" / "large_games"
+FRESH = [100, 101, 102, 103, 104]
+
+
+@pytest.mark.parametrize(
+    ("file", "episodes", "decisions"),
+    [
+        ("sampled_results.csv", 1_200_000, "9.8"),
+        ("sampled_results.csv", 20_000_000, "165"),
+        ("network_results.csv", 20_000_000, "172"),
+    ],
+)
+def test_sampled_runs_are_of_fresh_seeds_and_told_as_they_are(file, episodes, decisions):
+    rows = [row for row in table.read(ROWS / file) if row["episodes"] == episodes]
+    assert [row["seed"] for row in rows] == FRESH
+    found = np.array([row["nash_conv"] for row in rows]) / 2
+    median = f"{np.median(found):.3f}"
+    guide = (ROOT / "docs" / "large_games.md").read_text()
+    assert f"| {decisions} million |" in guide
+    assert f"{median} ({found.min():.3f} to {found.max():.3f})" in guide
+    assert float(decisions) == pytest.approx(np.median([row["steps"] for row in rows]) / 1e6, rel=0.005)
+    assert median in (ROOT / "README.md").read_text()
+
+
+def test_exact_updates_are_told_as_they_are():
+    curves = table.read(ROWS / "expected_curves.csv")
+    guide, front = ((ROOT / name).read_text() for name in ("docs/large_games.md", "README.md"))
+    for game, updates, digits in (
+        ("phantom_ttt", 4000, 4),
+        ("phantom_ttt(gameversion=abrupt)", 3000, 4),
+        ("dark_hex(board_size=3,gameversion=cdh)", 2000, 5),
+        ("dark_hex(board_size=3,gameversion=adh)", 2000, 4),
+    ):
+        rows = [row for row in curves if row["game"] == game]
+        found = {row["updates"]: row["nash_conv"] / 2 for row in rows}
+        assert list(found) == [1000, 2000, 3000, 4000]
+        assert f"{found[updates]:.{digits}f} ({updates:,}" in guide
+        assert f"{found[4000]:.{digits}f} |" in guide
+        assert f"{found[updates]:.{digits}f} in " in front
+        if digits == 4:
+            assert found[updates] == min(found.values())
