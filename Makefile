@@ -29,7 +29,6 @@ $(STAMP): pyproject.toml constraints.txt
 
 train: install
 	$(BIN)/python run_scripts/train_game.py --game=leduc_poker --output_dir=runs/leduc --overwrite
-	@echo "Here that command is $(BIN)/pohp-neurd."
 
 test: install
 	$(BIN)/python -m pytest -q -n 2
