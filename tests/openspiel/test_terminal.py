@@ -1,7 +1,6 @@
 """A game in the terminal: what is shown, what is understood, and who may leave."""
 
 import numpy as np
-import pyspiel
 import pytest
 
 from pohp_neurd.openspiel import players
@@ -10,11 +9,11 @@ from pohp_neurd.openspiel import players
 def sit(answers, seat=0, seed=0, game="kuhn_poker"):
     """Plays with these answers against uniform play; what was told, and the returns."""
     told, left = [], iter(answers)
-    policy = pyspiel.UniformRandomPolicy(pyspiel.load_game(game))
 
     class Asked:
         def action_probabilities(self, state, player):
-            return dict(policy.action_probabilities(state))
+            legal = state.legal_actions(player)
+            return {action: 1 / len(legal) for action in legal}
 
     found = players.play_in_terminal(
         game, Asked(), seat, seed=seed, ask=lambda _: next(left), tell=told.append
