@@ -9,7 +9,14 @@ from pohp_neurd.openspiel import saved
 SMALL = {"hidden_layers": (8,), "episodes": 64, "batch_size": 32, "eval_every": 32}
 
 
-@pytest.mark.parametrize("name", ["chess", "crazyhouse", "bridge"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("chess", marks=pytest.mark.slow),
+        pytest.param("crazyhouse", marks=pytest.mark.slow),
+        pytest.param("bridge", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_game_too_large_for_arrays_is_played_live_and_lines_say_so(name, capsys):
     config, task = game.build(game_config.Config(game=name, policy="neural", **SMALL))
     assert config.play == "live"

@@ -84,6 +84,7 @@ def test_head_to_head_is_exact_between_tables_of_one_graph_and_played_otherwise(
     assert tree["head_to_head"]["num_episodes"] == 4000
 
 
+@pytest.mark.thorough
 def test_a_best_response_wins_what_it_is_worth(trained):
     config = configs.Evaluation(checkpoint=str(trained), opponent="best_response", episodes=4000)
     found = evaluation.evaluate(config)

@@ -147,8 +147,8 @@ def test_networks_of_trees_and_graphs_see_the_same():
 @pytest.mark.parametrize(
     ("name", "max_nodes"),
     [
-        ("bridge", 1_000_000),
-        ("dark_hex(board_size=4)", 1_000_000),
+        pytest.param("bridge", 1_000_000, marks=pytest.mark.slow),
+        pytest.param("dark_hex(board_size=4)", 1_000_000, marks=pytest.mark.thorough),
         ("goofspiel(imp_info=True,num_cards=6,points_order=descending)", 100_000),
     ],
 )
