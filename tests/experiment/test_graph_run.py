@@ -29,7 +29,10 @@ def rows_of(folder):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [each if each in ("table", "network") else pytest.param(each, marks=pytest.mark.slow) for each in KINDS],
+)
 def test_a_run_on_a_graph_is_saved_resumed_and_judged_as_openspiel_judges_it(kind, tmp_path):
     config = game_config.Config(**KINDS[kind])
     whole = game.run(config, tmp_path / "whole")
