@@ -140,7 +140,7 @@ def test_choices_follow_the_children_of_any_history():
         )
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_another_run_beside_it(run, tmp_path):
     game.run(game_config.Config(**SMALL, seed=1), tmp_path / "other")
     data = gathered(run, against=str(tmp_path / "other"))
@@ -148,7 +148,7 @@ def test_another_run_beside_it(run, tmp_path):
     assert {each["run"] for each in data["policies"]} == {"kuhn", "other"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_agents_that_forget_are_judged_on_the_whole_game(tmp_path):
     settings = {"game": "leduc_poker", "play": "graph", "agent_state": "window:1"}
     game.run(game_config.Config(**settings, episodes=512, batch_size=256), tmp_path / "run")
@@ -160,7 +160,7 @@ def test_agents_that_forget_are_judged_on_the_whole_game(tmp_path):
     assert np.sum(packing.unpacked(first["gain"])) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_runs_that_cannot_be_shown(run, tmp_path):
     game.run(game_config.Config(**{**SMALL, "game": "kuhn_poker(players=3)"}), tmp_path / "three")
     with pytest.raises(ValueError, match=r"is of kuhn_poker, but .* is of kuhn_poker\(players=3\)\."):
@@ -194,7 +194,7 @@ def test_maps_of_single_agents(environment, sizes, actions, tmp_path):
     assert not np.allclose(probability[0], probability[1])  # each seed has its own
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_game_with_too_many_histories_is_shown_by_agent_states(tmp_path):
     settings = {"game": "dark_hex(board_size=2)", "play": "graph", "agent_state": "observation"}
     game.run(game_config.Config(**settings, episodes=512, batch_size=256), tmp_path / "run")

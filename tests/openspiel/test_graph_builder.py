@@ -21,7 +21,7 @@ GAMES = [
     "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=4,points_order=descending))",
     "dark_hex(board_size=2,gameversion=adh)",
     "dark_hex(board_size=2,gameversion=cdh)",
-    pytest.param("tiny_bridge_2p", marks=pytest.mark.thorough),
+    pytest.param("tiny_bridge_2p", marks=pytest.mark.slow),
     "matrix_rps",
     "matrix_pd",
 ]
@@ -148,7 +148,7 @@ def test_networks_of_trees_and_graphs_see_the_same():
     ("name", "max_nodes"),
     [
         pytest.param("bridge", 1_000_000, marks=pytest.mark.slow),
-        pytest.param("dark_hex(board_size=4)", 1_000_000, marks=pytest.mark.thorough),
+        pytest.param("dark_hex(board_size=4)", 1_000_000, marks=pytest.mark.slow),
         ("goofspiel(imp_info=True,num_cards=6,points_order=descending)", 100_000),
     ],
 )
