@@ -31,10 +31,10 @@ train: install
 	$(BIN)/python run_scripts/train_game.py --game=leduc_poker --output_dir=runs/leduc --overwrite
 
 test: install
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 3
 
 test-thorough: install
-	$(BIN)/python -m pytest -q -n 2 -m "thorough and not slow"
+	$(BIN)/python -m pytest -q -n 3 -m "thorough and not slow"
 
 test-slow: install
 	$(BIN)/python -m pytest -q -m slow
@@ -44,7 +44,7 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -n 2 -m "not slow and not thorough"
+	$(BIN)/python -m pytest -q -n 3 -m "not slow and not thorough"
 
 goldens: install
 	$(BIN)/python tests/goldens.py
