@@ -274,7 +274,9 @@ class AgentLoop:
 WHICH = ("average", "current", "best")
 BEST_RESPONSE = "best_response"
 _USE = "Its average or current policy, or the best of them by NashConv."
-_USUAL = "average; best for tables in a graph"
+NO_RUN = ("", UNIFORM, BEST_RESPONSE)
+"""Opponents that are no folder."""
+_USUAL = "average; best in a graph"
 
 
 def _check_folder(folder: str) -> None:
@@ -306,7 +308,7 @@ class Evaluation:
             raise ValueError("checkpoint must be the folder of a run, but is empty.")
         check(self)
         for folder in (self.checkpoint, self.opponent):
-            if folder not in ("", UNIFORM, BEST_RESPONSE):
+            if folder not in NO_RUN:
                 _check_folder(folder)
 
 

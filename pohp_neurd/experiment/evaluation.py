@@ -14,13 +14,12 @@ from pohp_neurd.openspiel import policies, saved
 from pohp_neurd.openspiel.live import match, play
 
 Config = configs.Evaluation
-NO_RUN = ("", configs.UNIFORM, configs.BEST_RESPONSE)
 
 
 def evaluate(config: Config, tell: Callable[[str], None] = print) -> dict[str, Any]:
     """All that was asked for, as figures; `tell` gets a sentence for each."""
     mine = saved.load(config.checkpoint)
-    theirs = saved.load(config.opponent) if config.opponent not in NO_RUN else None
+    theirs = saved.load(config.opponent) if config.opponent not in configs.NO_RUN else None
     if theirs is not None and theirs.about.game != mine.about.game:
         raise ValueError(
             f"{config.checkpoint} plays {mine.about.game}, but {config.opponent} plays {theirs.about.game}."

@@ -51,8 +51,9 @@ class Saved(NamedTuple):
 
     @property
     def usual(self) -> str:
-        """Which policy is used where nothing is said."""
-        return next(name for name in ("average", "best", "current") if getattr(self, name) is not None)
+        """Which policy is used where nothing is said. On a graph an average is no average strategy."""
+        order = ("average", "best", "current") if self.world is None else ("best", "current")
+        return next(name for name in order if getattr(self, name) is not None)
 
 
 def save(directory: files.Path, step: int, saved: Saved) -> None:
@@ -102,7 +103,7 @@ def load(directory: files.Path) -> Saved:
     return found
 
 
-def network(saved: Saved, which: str = "average") -> play.Network:
+def network(saved: Saved, which: str | None = None) -> play.Network:
     """A neural policy as a network, on the features of live games or of its graph."""
     chosen = _chosen(saved, which)
     if saved.about.kind != "neural":
@@ -112,7 +113,7 @@ def network(saved: Saved, which: str = "average") -> play.Network:
     return play.Network(_model(saved.about, saved.world, separate=separate), stacked)
 
 
-def openspiel_policy(saved: Saved, which: str = "average") -> Any:
+def openspiel_policy(saved: Saved, which: str | None = None) -> Any:
     """The policy as an OpenSpiel policy; a table's game is compiled for it."""
     if saved.world is not None:
         return policies.MemoryPolicy(saved.world, table(saved, saved.world, which))
@@ -121,7 +122,7 @@ def openspiel_policy(saved: Saved, which: str = "average") -> Any:
     return policies.TablePolicy(compiling.compile_game(saved.about.game), _chosen(saved, which))
 
 
-def table(saved: Saved, world: exact.World, which: str = "average") -> np.ndarray:
+def table(saved: Saved, world: exact.World, which: str | None = None) -> np.ndarray:
     """The policy as a table [S, A] in float64, in the order of the compiled game."""
     chosen = _chosen(saved, which)
     if saved.about.kind == "neural":
@@ -130,7 +131,8 @@ def table(saved: Saved, world: exact.World, which: str = "average") -> np.ndarra
     return policies.float64(chosen)
 
 
-def _chosen(saved: Saved, which: str) -> Any:
+def _chosen(saved: Saved, which: str | None) -> Any:
+    which = which or saved.usual
     checks.one_of("which", which, WHICH)
     found = getattr(saved, which)
     if found is None:

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyspiel
 import pytest
 
 from pohp_neurd import exact, openspiel
@@ -42,7 +43,7 @@ def test_a_run_on_a_graph_is_saved_resumed_and_judged_as_openspiel_judges_it(kin
     assert parts["nash_conv"] == whole["nash_conv"]
 
     mine = saved.load(tmp_path / "whole")
-    assert mine.usual == ("average" if config.policy == "neural" else "best")
+    assert mine.usual == "best"
     names = {"current": "nash_conv", "average": "nash_conv_average", "best": "nash_conv_best"}
     for which in names if config.policy == "neural" else ("current", "best"):
         # The tree's NashConv, of answers that the policy gives at OpenSpiel's own states.
@@ -67,6 +68,14 @@ def test_what_was_used_is_in_the_config_and_the_graph_beside_the_policy(trained)
     built = openspiel.compile_game("kuhn_poker", agent_state="observation")
     assert (world.num_nodes, world.num_agent_states) == (built.num_nodes, built.num_agent_states)
     np.testing.assert_array_equal(world.legal, built.legal)
+
+
+def test_a_run_on_a_graph_plays_its_best_policy_where_nothing_is_said(trained):
+    state = pyspiel.load_game("kuhn_poker").new_initial_state()
+    for action in (0, 1):
+        state.apply_action(action)
+    best = saved.openspiel_policy(saved.load(trained), "best").action_probabilities(state)
+    assert dict(openspiel.bot(str(trained), 0).get_policy(state)) == pytest.approx(best)
 
 
 def test_agents_that_forget_have_no_average_policy(trained):
