@@ -1,0 +1,288 @@
+"""Other readings of the paper's Section 5: is there one under which SPG's best learning rate is the paper's?
+
+    python studies/readings/readings.py --output_dir=runs/readings
+    python studies/readings/readings.py --output_dir=runs/readings --reading=n_step --rates=0.00004,0.0018
+
+Each reading changes one thing in what `online.Options` documents. SPG learns in catch for 300,000 steps at
+each learning rate and seed. Rows are written as runs finish (rows.csv); called again, it resumes. The table
+and the figure are of all rows there are.
+"""
+
+import os
+
+# One core: set before JAX starts.
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from absl import app, flags, logging
+from pohp_neurd.games import catch
+
+from pohp_neurd import files, learners, neural, policy, returns
+from pohp_neurd.experiment import reproduction
+from pohp_neurd.online import actor_critic, lifetimes
+from pohp_neurd.online import agent as online
+from pohp_neurd.results import figures, records, table
+
+STEPS, PIECES = 300_000, 10
+PAPER_RATE = reproduction.PAPER_BEST["catch"]
+COLUMNS = ("reading", "learning_rate", "seed", "total_reward", "late_misses")
+"""`late_misses`: the share of balls missed in the last tenth of the steps."""
+SPG = online.Options(learner="spg", common_mode="paper")
+_CONTINUING = catch.Catch()
+Build = Callable[[catch.Catch, Any], online.Agent]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """A world, an agent of a learning rate for it, and what differs from the documented reading."""
+
+    words: str
+    options: online.Options = SPG
+    world: catch.Catch = _CONTINUING
+    build: Build | None = None
+
+    def agent(self, learning_rate: Any) -> online.Agent:
+        """The agent; the learning rate may be traced."""
+        if self.build is not None:
+            return self.build(self.world, learning_rate)
+        return lifetimes.paper_agent(self.world, self.options, learning_rate=learning_rate)
+
+    @property
+    def see(self) -> lifetimes.Sight:
+        """What the agent sees."""
+        return lifetimes.sight(self.world, self.options)
+
+
+def rollouts(world: catch.Catch, learning_rate: Any) -> online.Agent:
+    """An update after every 32 steps alone, from all of them, each with a target cut off at the present."""
+    agent = lifetimes.paper_agent(world, _ALL, learning_rate=learning_rate)
+
+    def learn(state: online.State) -> tuple[online.State, online.Info]:
+        zero = jnp.zeros((), state.window.reward.dtype)
+        return jax.lax.cond(
+            # The decision of this step is the newest: 32 complete ones stand before it.
+            state.time % SPG.window == 1,
+            agent.learn,
+            lambda state: (state, online.Info(zero, zero)),
+            state,
+        )
+
+    return agent._replace(learn=learn)
+
+
+def one_step_actor(world: catch.Catch, learning_rate: Any) -> online.Agent:
+    """The actor follows the one-step TD error; the λ-return is the critic's target alone."""
+    spec = world.spec
+    rule = learners.rule("spg", 1.0)
+    adam = actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon)
+    body = actor_critic.sparse(spec.observation_size, spec.num_actions, rule, adam, common_mode="paper")
+    agent = online.agent(body, SPG)
+
+    def learn(state: online.State) -> tuple[online.State, online.Info]:
+        return jax.lax.cond(state.time > SPG.window, update, agent.learn, state)
+
+    def update(state: online.State) -> tuple[online.State, online.Info]:
+        window = state.window
+        first = jax.tree.map(lambda leaf: leaf[:1], window)
+        rest = (window.reward, window.continuation, window.next_value)
+        target = returns.lambda_returns(*rest, lambda_=SPG.lambda_, bootstrap=SPG.bootstrap)[:1]
+        now = body.outputs(state.body, first.agent_state)
+        decision = learners.Decision(
+            agent_state=first.agent_state,
+            legal=first.legal,
+            action=first.action,
+            probability=first.probability,
+            return_=first.reward + SPG.bootstrap * first.continuation * first.next_value,
+            baseline=now.value,
+            weight=jnp.ones(1),
+            target=target,
+        )
+        info = online.Info(policy.entropy(now.logits[0], first.legal[0]), target[0] - now.value[0])
+        return state._replace(body=body.update(state.body, decision)), info
+
+    return agent._replace(learn=learn)
+
+
+def critic_model(world: catch.Catch) -> policy.Model:
+    """The paper's network, in which the actor's gradient stops at its head."""
+    whole = neural.network(world.spec.observation_size, world.spec.num_actions, critic=True)
+
+    def apply(parameters: Any, features: Any) -> policy.Output:
+        still = {
+            name: part if name == "actor" else jax.lax.stop_gradient(part)
+            for name, part in parameters.items()
+        }
+        return policy.Output(whole.apply(still, features).logits, whole.apply(parameters, features).value)
+
+    return policy.Model(whole.init, apply)
+
+
+def critic_torso(world: catch.Catch, learning_rate: Any) -> online.Agent:
+    """The torso learns from the critic alone."""
+    adam = actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon)
+    body = actor_critic.dense(critic_model(world), learners.rule("spg", 1.0), adam, common_mode="paper")
+    return online.agent(body, SPG)
+
+
+_ALL = dataclasses.replace(SPG, updated="all")
+_CUT = catch.Catch(horizon=catch.Catch().rows - 1)
+READINGS: dict[str, Reading] = {
+    "landing_cuts": Reading("a ball that lands ends the return", world=_CUT),
+    "bootstrapped_last": Reading(
+        "0.9 multiplies the value at the end of the window alone",
+        dataclasses.replace(SPG, bootstrapped="last"),
+    ),
+    "n_step": Reading("a plain 32-step return with 0.9 V at its end", dataclasses.replace(SPG, lambda_=1.0)),
+    "no_baseline": Reading("the actor follows G, not G − V", dataclasses.replace(SPG, baseline="none")),
+    "epsilon_1e-4": Reading(
+        "Adam's ε is 1e-4 (or 1e-8 inside the root)", dataclasses.replace(SPG, epsilon=1e-4)
+    ),
+    "epsilon_1e-2": Reading("Adam's ε is 1e-2", dataclasses.replace(SPG, epsilon=1e-2)),
+    "one_step_actor": Reading(
+        "the actor follows the one-step TD error, the critic the λ-return", build=one_step_actor
+    ),
+    # Its network is dense, and so sees whole boards, as with _ALL.
+    "critic_torso": Reading("the torso learns from the critic alone", options=_ALL, build=critic_torso),
+    "rollouts": Reading("one update for every 32 steps, from all of them", options=_ALL, build=rollouts),
+    "all_states": Reading("all 32 states of the window are updated after every step", options=_ALL),
+}
+
+
+def run(
+    folder: records.Path,
+    readings: Sequence[str],
+    rates: Sequence[float],
+    seeds: Sequence[int],
+    steps: int = STEPS,
+) -> list[dict[str, Any]]:
+    """All rows in `folder`, after those that were missing have been run."""
+    place = pathlib.Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    with files.locked(place, what="study"):
+        written = place / "rows.csv"
+        rows = table.read(written) if written.exists() else []
+        done = {(row["reading"], row["learning_rate"], row["seed"]) for row in rows}
+        for name in readings:
+            step = None
+            for rate in rates:
+                for seed in seeds:
+                    if (name, rate, seed) not in done:
+                        step = step or _compiled(READINGS[name], steps // PIECES)
+                        rows.append({"reading": name, "learning_rate": rate, "seed": seed} | step(rate, seed))
+                        rows.sort(
+                            key=lambda row: (
+                                list(READINGS).index(row["reading"]),
+                                row["learning_rate"],
+                                row["seed"],
+                            )
+                        )
+                        records.write_csv(written, rows, COLUMNS)
+                        print(", ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+        if rows:
+            draw(place / "readings.png", rows)
+    return rows
+
+
+def _compiled(reading: Reading, steps: int) -> Callable[[float, int], dict[str, Any]]:
+    """A function from learning rate and seed to the figures of a run, compiled once."""
+
+    @jax.jit
+    def begin(rate: Any, seed: Any) -> lifetimes.Life:
+        return lifetimes.begin(reading.world, reading.agent(rate), reading.see, key=jax.random.key(seed))
+
+    @jax.jit
+    def live(rate: Any, seed: Any, life: lifetimes.Life) -> tuple[lifetimes.Life, Any]:
+        key = jax.random.key(seed)
+        return lifetimes.live(reading.world, reading.agent(rate), reading.see, life, steps, key=key)
+
+    def one(rate: float, seed: int) -> dict[str, Any]:
+        life, rewards = begin(jnp.float32(rate), seed), []
+        for _ in range(PIECES):
+            life, totals = live(jnp.float32(rate), seed, life)
+            rewards.append(float(totals.reward))
+        balls = steps / (reading.world.rows - 1)
+        return {"total_reward": round(sum(rewards)), "late_misses": round(-rewards[-1] / balls, 5)}
+
+    return one
+
+
+def summary(rows: Sequence[table.Row]) -> list[dict[str, Any]]:
+    """The mean over seeds for each reading and learning rate."""
+    return [
+        {
+            "reading": name,
+            "learning_rate": rate,
+            "seeds": len(here),
+            "mean": float(np.mean([r["total_reward"] for r in here])),
+        }
+        for (name, rate), here in table.groups(rows, ["reading", "learning_rate"]).items()
+    ]
+
+
+def best_rates(rows: Sequence[table.Row]) -> str:
+    """The README's table: a row for each reading, with its best learning rate and the paper's."""
+    shown = []
+    for (name,), here in table.groups(summary(rows), ["reading"]).items():
+        best = max(here, key=lambda row: row["mean"])
+        paper = min(here, key=lambda row: abs(row["learning_rate"] - PAPER_RATE))
+        shown.append(
+            {
+                "words": READINGS[name].words,
+                "name": f"`{name}`",
+                "rates": len(here),
+                "seeds": min(row["seeds"] for row in here),
+                "best": f"{best['learning_rate']:f}".rstrip("0"),
+                "mean": f"{best['mean']:,.0f}".replace("-", "−"),
+                "paper": f"{paper['mean']:,.0f}".replace("-", "−"),
+            }
+        )
+    return table.markdown(
+        shown,
+        {
+            "reading": "{name}",
+            "what it changes": "{words}",
+            "rates": "{rates}",
+            "seeds": "{seeds}",
+            "best rate": "{best}",
+            "reward there": "{mean}",
+            "reward at 0.0018": "{paper}",
+        },
+    )
+
+
+def draw(path: records.Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A line of means over learning rates for each reading."""
+    with figures.figure(path, width=7.5, height=4.6) as page:
+        axes = page.subplots()
+        for index, ((name,), here) in enumerate(table.groups(summary(rows), ["reading"]).items()):
+            drawn = figures.look(index)._asdict()
+            axes.plot(
+                [row["learning_rate"] for row in here], [row["mean"] for row in here], label=name, **drawn
+            )
+        axes.axvline(PAPER_RATE, color="grey", linewidth=0.8)
+        axes.set_xscale("log")
+        axes.set(xlabel="learning rate", ylabel="accumulated reward, mean over seeds")
+        figures.legend_below(page, *axes.get_legend_handles_labels(), ncols=4)
+
+
+def main(_: Sequence[str]) -> None:
+    """Runs what flags say."""
+    given = flags.FLAGS
+    rates = [float(rate) for rate in given.rates] or list(reproduction.PAPER_RATES)
+    print(best_rates(run(given.output_dir, given.reading or list(READINGS), rates, range(given.seeds))))
+
+
+if __name__ == "__main__":
+    flags.DEFINE_multi_enum("reading", [], list(READINGS), "Readings; all of them by default.")
+    flags.DEFINE_list("rates", [], "Learning rates; the paper's 28 by default.")
+    flags.DEFINE_integer("seeds", 5, "Seeds 0, 1, … of each.", lower_bound=1)
+    flags.DEFINE_string("output_dir", "runs/readings", "The folder for rows and figure.")
+    logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
+    app.run(main)

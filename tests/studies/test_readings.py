@@ -1,0 +1,91 @@
+"""Readings of the paper: each does what its words say; the recorded rows and README."""
+
+import dataclasses
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import readings
+
+from pohp_neurd.online import lifetimes
+from pohp_neurd.results import table
+
+RECORDED = pathlib.Path(readings.__file__).parent
+
+
+def lived(reading, steps, rate=0.001):
+    agent = reading.agent(jnp.float32(rate))
+    key = jax.random.key(0)
+    life = lifetimes.begin(reading.world, agent, reading.see, key=key)
+    return lifetimes.live(reading.world, agent, reading.see, life, steps, key=key)[0], agent
+
+
+def count(life):
+    """Updates of the optimizer so far."""
+    body = life.agent.body
+    return int(getattr(body, "learner", body).optimizer.updates)
+
+
+@pytest.mark.thorough
+def test_rollouts_learn_once_in_32_steps():
+    life, _ = lived(readings.READINGS["rollouts"], 32 * 3 + 1)
+    assert count(life) == 3
+    documented, _ = lived(readings.Reading("as documented"), 32 * 3 + 1)
+    assert count(documented) == 32 * 2 + 1
+
+
+@pytest.mark.thorough
+def test_an_actor_of_one_step_differs_by_its_return_alone(monkeypatch):
+    # At λ = 0 the critic's target is the one-step one, too, and so both are the documented agent.
+    monkeypatch.setattr(readings, "SPG", dataclasses.replace(readings.SPG, lambda_=0.0))
+    found, one_step = lived(readings.READINGS["one_step_actor"], 80)
+    wanted, agent = lived(readings.Reading("at λ = 0", options=readings.SPG), 80)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
+        one_step.parameters(found.agent),
+        agent.parameters(wanted.agent),
+    )
+    assert count(found) == count(wanted) == 80 - 32
+
+
+def test_the_actor_does_not_move_the_critics_torso():
+    reading = readings.READINGS["critic_torso"]
+    life, agent = lived(reading, 1)
+    features = reading.see(life.history)
+    apply = readings.critic_model(reading.world).apply
+
+    def logits(parameters):
+        return jnp.sum(apply(parameters, features).logits[:1])
+
+    gradients = jax.grad(logits)(agent.parameters(life.agent))
+    assert set(gradients) == {"torso_0", "torso_1", "actor", "critic"}
+    for name, part in gradients.items():
+        moved = any(float(jnp.max(jnp.abs(leaf))) > 0 for leaf in jax.tree.leaves(part))
+        assert moved == (name == "actor"), name
+
+
+def test_a_ball_that_lands_ends_the_return():
+    world = readings.READINGS["landing_cuts"].world
+    history = world.initial(key=jax.random.key(0))
+    for step in range(9):
+        assert world.continuation(history) == 1, step
+        history = world.apply(history, 1, key=jax.random.key(step))
+    assert world.continuation(history) == 0
+
+
+@pytest.mark.thorough
+def test_a_study_goes_on_where_it_stopped(tmp_path):
+    first = readings.run(tmp_path, ["landing_cuts"], [0.001], [0], steps=200)
+    rows = readings.run(tmp_path, ["landing_cuts"], [0.001], [0, 1], steps=200)
+    assert len(rows) == 2
+    assert rows[0] == first[0]
+    assert table.read(tmp_path / "rows.csv") == rows
+    assert (tmp_path / "readings.png").stat().st_size > 10_000
+
+
+def test_the_readme_says_what_the_rows_say():
+    rows = table.read(RECORDED / "rows.csv")
+    assert {row["reading"] for row in rows} <= set(readings.READINGS)
+    assert readings.best_rates(rows) in (RECORDED / "README.md").read_text(encoding="utf-8")
