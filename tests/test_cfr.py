@@ -27,7 +27,7 @@ class Run:
     def __init__(self, tree, minimizer, *, dtype=jnp.float64, power=1.0, **options):
         with jax.enable_x64(True):
             self.arena = cfr.arena_of(tree, dtype)
-            self.loop = cfr.loop(minimizer, average=self_play.Weights(power), **options)
+            self.loop = cfr.loop(cfr.regrets(minimizer), average=self_play.Weights(power), **options)
             self.state = self.loop.init(self.arena)
 
     def advance(self, count):

@@ -170,7 +170,12 @@ class Config:
         choices=("counterfactual", "realization"),
         only_for={"update": "expected", **_TREE},
     )
-    alternating: bool = field(False, "Update one agent at a time.")
+    alternating: bool | None = field(
+        None,
+        "Update one agent at a time: at each update another, or each in turn by expected updates of tables on "
+        "trees.",
+        shown="true for those, else false",
+    )
     threshold: float | None = field(
         None,
         "Logits are not pushed beyond this; none for no bound.",
@@ -208,9 +213,9 @@ class Config:
     )
     precision: str = field(
         "float64",
-        "Of regret minimisers: float32 or float64.",
+        "Of tables with update=expected, on trees: float32 or float64.",
         choices=("float32", "float64"),
-        only_for={"learner": tuple(checks.MINIMIZERS)},
+        only_for={"update": "expected", **_TABULAR, **_TREE},
     )
     hidden_layers: tuple[int, ...] = field(
         (128, 128), "Units of each hidden layer.", topic="Networks", only_for=_NEURAL
@@ -276,6 +281,8 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
         filled["average_power"] = checks.MINIMIZERS[config.learner]
     if config.learner in checks.MINIMIZERS and config.step_size is None:
         filled["step_size"] = checks.STEP_SIZE
+    if config.alternating is None:
+        filled["alternating"] = kind == KINDS["table expected"]
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None and play != "graph":
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))

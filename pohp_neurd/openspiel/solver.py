@@ -27,7 +27,11 @@ _decaying = directions.decaying
 _falling = _decaying(1.0, power=0.5, start=1000.0)
 _settling = _decaying(1 / 540, power=1.0, start=540.0)
 _SUITED = {
-    ("tree", "expected"): _Suited(0.0, 0.4, 0.01, 0.0004),
+    # The players take turns, or steps as large as these would not hold. The magnet is a mean of the policies so
+    # far, which counts late ones most, and ever weaker: so the current policy comes to an equilibrium.
+    ("tree", "expected"): _Suited(
+        0.0, 4.0, _decaying(0.02, power=1.0, start=100.0), _decaying(0.04, power=1.0, start=100.0)
+    ),
     ("tree", "sampled"): _Suited(0.05, _falling, 0.01, 0.0004, 16),
     # Agents that forget: a weak magnet, or steps too large for it, lead away again. A strong one that moves
     # slowly goes from one regularised equilibrium to the next: keep the best policy on the way. Where they
@@ -52,7 +56,7 @@ class NeuRDCIXSolver:
       update: "expected", from exact values, or "sampled", from episodes.
       learner: "neurd_cix", "neurd" or "spg"; or a regret minimiser at every information state, which takes
         expected updates on a tree: "regret_matching" (CFR), "rm_plus" (CFR+), "predictive_rm_plus" (PCFR+)
-        or "optimistic_hedge". An update of these is a turn of every player.
+        or "optimistic_hedge". An expected update on a tree is a turn of every player.
       exploration: η of NeuRD-CIX; by default 0 for expected and 0.05 for sampled updates, on a graph 0.02.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
       magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none, or a schedule.
@@ -62,7 +66,7 @@ class NeuRDCIXSolver:
       batch_size: episodes of one sampled update; by default 16, and 4,096 on a graph.
       average_power: p of the weight t^p that update t has in the average policy; by default 1, 0 for regret
         matching and 2 for its predictive form.
-      precision: "float32" or "float64", of minimisers; by default the latter.
+      precision: "float32" or "float64", of expected updates on a tree; by default the latter.
       seed: of the sampled episodes.
     """
 
@@ -93,7 +97,6 @@ class NeuRDCIXSolver:
         """Of all players in the sampled episodes so far."""
         self._sampled = sampled
         self._forgets = isinstance(tree, graph.Graph)
-        power = checks.MINIMIZERS.get(learner, 1.0) if average_power is None else average_power
         if learner in checks.MINIMIZERS:
             unread = {
                 "exploration": exploration,
@@ -109,39 +112,50 @@ class NeuRDCIXSolver:
                 raise ValueError(f"learner={learner} takes expected updates, on a tree with perfect recall.")
             if refused:
                 raise ValueError(f"learner={learner} does not read {', '.join(refused)}: leave it out.")
-            checks.one_of("precision", precision or "float64", ("float32", "float64"))
-            step = (step_size or checks.STEP_SIZE) / (tree.spec.return_bound or 1.0)
-            self._loop = cfr.loop(minimizers.minimizer(learner, step), average=self_play.Weights(power))
-            self._key: Any = None  # nothing is drawn
-            with jax.enable_x64(True):
-                self._arena: Any = cfr.arena_of(tree, precision or "float64")
-                self._state = self._loop.init(self._arena)
-            return
-        if precision is not None:
-            raise ValueError(f"precision is for regret minimisers, but learner is {learner}.")
+        in_slots = not sampled and not self._forgets
+        if precision is not None and not in_slots:
+            raise ValueError("precision is for expected updates on a tree: leave it out.")
+        checks.one_of("precision", precision or "float64", ("float32", "float64"))
+        dtype = (precision or "float64") if in_slots else "float32"
+        scale = self_play.scale_of(tree)
+        power = checks.MINIMIZERS.get(learner, 1.0) if average_power is None else average_power
+        average = None if self._forgets else self_play.Weights(power)
+
+        def table() -> tally_learners.TallyLearner:
+            strength = suited.magnet_strength if magnet_strength is None else magnet_strength
+            speed = suited.magnet_speed if magnet_speed is None else magnet_speed
+            return tally_learners.table(
+                directions.rule(learner, suited.exploration if exploration is None else exploration),
+                step_size=suited.step_size if step_size is None else step_size,
+                magnet=shaping.Magnet(strength, speed) if strength else None,
+                threshold=threshold,
+                entropy_cost=entropy_cost,
+                baseline_rate=0.05 if sampled else None,
+                average_over="visits",
+                dtype=dtype,
+            )
+
         suited = _SUITED["graph" if self._forgets else "tree", update]
-        exploration = suited.exploration if exploration is None else exploration
-        strength = suited.magnet_strength if magnet_strength is None else magnet_strength
-        speed = suited.magnet_speed if magnet_speed is None else magnet_speed
-        learning = tally_learners.table(
-            directions.rule(learner, exploration),
-            step_size=suited.step_size if step_size is None else step_size,
-            magnet=shaping.Magnet(strength, speed) if strength else None,
-            threshold=threshold,
-            entropy_cost=entropy_cost,
-            baseline_rate=0.05 if sampled else None,
-            average_over="visits",
-        )
-        self._arena = self_play.arena_of(tree)
-        if not self._forgets and self._arena.form is None:
-            raise ValueError(f"{tree.name} has no perfect recall, which average policies need.")
-        self._loop = self_play.loop(
-            learning,
-            num_episodes=suited.batch_size if batch_size is None else batch_size,
-            scale=self_play.scale_of(tree),
-            update=update,
-            average=None if self._forgets else self_play.Weights(power),
-        )
+        if in_slots and average is not None:
+            if learner in checks.MINIMIZERS:
+                step = (step_size or checks.STEP_SIZE) / scale
+                local = cfr.regrets(minimizers.minimizer(learner, step))
+            else:
+                local = cfr.table(table(), scale=scale)
+            self._loop = cfr.loop(local, average=average)
+            with jax.enable_x64(True):
+                self._arena: Any = cfr.arena_of(tree, dtype)
+        else:
+            self._arena = self_play.arena_of(tree)
+            if not self._forgets and self._arena.form is None:
+                raise ValueError(f"{tree.name} has no perfect recall, which average policies need.")
+            self._loop = self_play.loop(
+                table(),
+                num_episodes=suited.batch_size if batch_size is None else batch_size,
+                scale=scale,
+                update=update,
+                average=average,
+            )
         key = jax.random.key(seed)
         self._key = jax.random.fold_in(key, 1)
         with jax.enable_x64(True):
