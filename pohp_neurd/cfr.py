@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import checks, directions, learners, loops, minimizers, policy, tally_learners, types
+from pohp_neurd import checks, directions, learners, loops, minimizers, policy, shaping, types
 from pohp_neurd.finite import evaluation, sequence_form
 from pohp_neurd.finite import tree as trees
 
@@ -33,8 +33,16 @@ class Arena(NamedTuple):
     legal: Bool[np.ndarray, "S A"]
     arrivals: tuple[sequence_form.Sums, ...]
     """Agent by agent, over the histories of each of its states."""
-    places: list[list[list[Int[Any, "n"]]]]
-    """Of the states of every rectangle among those sums."""
+    widths: list[list["Width"]]
+    """Of every agent."""
+
+
+class Width(NamedTuple):
+    """All states of one agent with a certain number of slots: the rectangles of that width, in a row."""
+
+    legal: Bool[Any, "n width"]
+    place: Int[Any, "n"]
+    """Of the states among the sums over arrivals."""
 
 
 def arena_of(tree: trees.Tree, dtype: Any) -> Arena:
@@ -45,22 +53,50 @@ def arena_of(tree: trees.Tree, dtype: Any) -> Arena:
             f"{tree.name} has no perfect recall, which expected updates and average policies need."
         )
     arrivals = sequence_form.arrivals(tree, padding=_PADDING)
-    places, start = [], 0
+    widths, start = [], 0
     for agent, blocks in zip(form.agents, arrivals.sums, strict=True):
-        entries = evaluation.rectangles(agent, agent.entry)
-        rows = jax.tree.map(lambda entry: entry.max(axis=1) // tree.num_actions, entries)
-        places.append(jax.tree.map(lambda row, start=start: arrivals.place[row] - start, rows))
+        entries = by_width(agent, evaluation.rectangles(agent, agent.entry))
+        rows = [entry.max(axis=1) // tree.num_actions for entry in entries]
+        places = [(arrivals.place[row] - start).astype(np.int32) for row in rows]
+        widths.append([Width(*each) for each in zip([e >= 0 for e in entries], places, strict=True)])
         start += sum(len(block.coefficient) for block in blocks)
 
     def cast(leaf: np.ndarray) -> np.ndarray:
-        return leaf.astype(dtype if leaf.dtype.kind == "f" else np.int32)
+        return leaf if leaf.dtype == bool else leaf.astype(dtype if leaf.dtype.kind == "f" else np.int32)
 
-    on_device = jax.device_put(jax.tree.map(cast, (form, arrivals.sums, places)))
+    on_device = jax.device_put(jax.tree.map(cast, (form, arrivals.sums, widths)))
     return Arena(on_device[0], np.asarray(tree.legal), *on_device[1:])
 
 
+def by_width(agent: sequence_form.AgentForm, pieces: list[list[Any]]) -> list[Any]:
+    """An agent's rectangles, those of one width in a row: little to compile, and much done at once."""
+    numpy = np if isinstance(pieces[0][0], np.ndarray) else jnp
+    return [numpy.concatenate([pieces[depth][piece] for depth, piece in each]) for each in _alike(agent)]
+
+
+def rectangles(agent: sequence_form.AgentForm, joined: list[Any]) -> list[list[Any]]:
+    """The inverse of `by_width`."""
+    pieces: list[list[Any]] = [[None] * len(level.sources) for level in agent.levels]
+    for rows, places in zip(joined, _alike(agent), strict=True):
+        start = 0
+        for depth, piece in places:
+            stop = start + len(agent.levels[depth].sources[piece])
+            pieces[depth][piece] = rows[start:stop]
+            start = stop
+    return pieces
+
+
+def _alike(agent: sequence_form.AgentForm) -> list[list[tuple[int, int]]]:
+    """The levels and places of all rectangles, in groups of one width."""
+    groups: dict[int, list[tuple[int, int]]] = {}
+    for depth, level in enumerate(agent.levels):
+        for piece, source in enumerate(level.sources):
+            groups.setdefault(source.shape[1], []).append((depth, piece))
+    return list(groups.values())
+
+
 class Evidence(NamedTuple):
-    """What a turn has to say of the states of one rectangle."""
+    """What a turn has to say of states of one width."""
 
     values: Float[Array, "n width"]
     """Counterfactual, of the actions; 0 where there is none."""
@@ -76,7 +112,7 @@ class Evidence(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What there is to plot of one rectangle, with the weights to join it to others."""
+    """What there is to plot of states of one width, with the weights to join it to others."""
 
     info: learners.Info
     visits: Float[Array, ""]
@@ -85,7 +121,7 @@ class Figures(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """What learns at the states of a rectangle, as pure functions."""
+    """What learns at the states of one width, as pure functions."""
 
     init: Callable[[Bool[np.ndarray, "n width"], Any], Any]
     """(legal, dtype) -> a fresh state, whose policy is uniform."""
@@ -109,56 +145,113 @@ def regrets(minimizer: minimizers.Minimizer) -> Learner:
     return Learner(init, learn)
 
 
+class Table(NamedTuple):
+    """What a table remembers."""
+
+    logits: Float[Array, "n width"]
+    magnet: Float[Array, "n width"] | None
+
+
 def table(
-    learner: tally_learners.TallyLearner, *, scale: float = 1.0, weights: str = "counterfactual"
+    rule: directions.Rule,
+    *,
+    step_size: float | types.Schedule,
+    magnet: shaping.Magnet | None = None,
+    threshold: float | None = None,
+    entropy_cost: float = 0.0,
+    average_over: str = "visits",
+    scale: float = 1.0,
+    weights: str = "counterfactual",
 ) -> Learner:
     """A table of logits: SPG, NeuRD or NeuRD-CIX in expectation, the state's exact value as the baseline.
 
-    The tally of a rectangle has `visits` w(s) π(a), and `returns` w(s) π(a) (q(a) − v) / `scale`, with w the
-    states' "realization" probability, as sampled updates have it on average, or the "counterfactual" one.
+    It is `tally_learners.table` without a baseline, on a tally with `visits` w(s) π(a) and `returns`
+    w(s) π(a) (q(a) − v) / `scale`.
+
+    Args:
+      rule: see `tally_learners.table`, as for the next five.
+      step_size: α.
+      magnet: the pull to a reference.
+      threshold: on logits.
+      entropy_cost: of the pull to the uniform policy.
+      average_over: "visits" or "episodes".
+      scale: returns are divided by this.
+      weights: w is a state's "realization" probability, as sampled updates have it on average, or the
+        "counterfactual" one, as CFR has it.
+
+    Returns:
+      The learner.
     """
+    checks.one_of("average_over", average_over, ("episodes", "visits"))
     checks.one_of("weights", weights, ("realization", "counterfactual"))
     checks.positive("scale", scale)
+    if not callable(step_size):
+        checks.non_negative("step_size", step_size)
+    common_mode = "paper" if threshold is None else "dropped"
+    shape = shaping.shape(common_mode=common_mode, entropy_cost=entropy_cost, threshold=threshold)
+    add = jax.vmap(directions.summed_direction, in_axes=(None, 0, 0, 0, None))
+    shaped = jax.vmap(shape, in_axes=(0, shaping.Row(0, 0, None, None, 0)))
 
-    def seats(legal: Any) -> tally_learners.Seats:
-        return tally_learners.Seats((len(legal),), tally_learners.Rows(legal), None)
+    def init(legal: Bool[np.ndarray, "n width"], dtype: Any) -> Table:
+        zeros = np.zeros(legal.shape, dtype)
+        return Table(zeros, None if magnet is None else zeros)
 
-    def init(legal: Bool[np.ndarray, "n width"], dtype: Any) -> Any:
-        fresh = jax.eval_shape(functools.partial(learner.init, key=None), seats(legal))
-        kinds = {leaf.dtype for leaf in jax.tree.leaves(fresh)}
-        if kinds != {np.dtype(dtype)}:
-            raise ValueError(f"the table must be of the arena's {np.dtype(dtype)}, but is of {kinds}.")
-        return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), fresh)
+    def follow(state: Table, seen: Evidence) -> tuple[Array, Array, Array]:
+        """The visits of every state, the sum of their directions, and the exploration."""
+        share = seen.acting if weights == "counterfactual" else seen.plan
+        # What is hardly a number is no measure of anything: nobody comes there.
+        visits = jnp.where(seen.reach >= _least(share.dtype), seen.reach, 0.0)
+        if weights == "realization":
+            visits = visits * jnp.sum(seen.plan, axis=1)
+        received = jnp.sum(seen.acting * seen.values, axis=1, keepdims=True)
+        gains = jnp.where(seen.legal & (visits > 0)[:, None], seen.values - received, 0.0) / scale
+        exploration = jnp.asarray(directions.read(rule.exploration, seen.updates), share.dtype)
+        direction = add(rule, seen.acting, share * gains, seen.legal, exploration)
+        row = shaping.Row(state.logits, seen.legal, None, seen.updates, visits)
+        return visits, shaped(direction, row), exploration
 
-    def tally(seen: Evidence) -> directions.Tally:
-        # Not quite zero, so that an action whose probability underflows still has its share of the sum.
-        limits = jnp.finfo(seen.acting.dtype)
-        acting = jnp.where(seen.legal, jnp.maximum(seen.acting, limits.tiny / limits.eps), 0.0)
-        share = acting if weights == "counterfactual" else seen.plan
-        received = jnp.sum(acting * seen.values, axis=1, keepdims=True)
-        gains = jnp.where(seen.legal, seen.values - received, 0.0) / scale
-        return directions.Tally(share * gains, share * seen.reach[:, None], jnp.ones((), seen.acting.dtype))
+    def learn(state: Table, seen: Evidence) -> tuple[Table, Float[Array, "n width"]]:
+        visits, direction, _ = follow(state, seen)
+        dtype = visits.dtype
+        size = jnp.asarray(directions.read(step_size, seen.updates), dtype)
+        divisor = jnp.where(visits > 0, visits, 1.0) if average_over == "visits" else jnp.ones_like(visits)
+        logits, reference = state.logits + size * direction / divisor[:, None], state.magnet
+        if magnet is not None:
+            strength = jnp.asarray(directions.read(magnet.strength, seen.updates), dtype)
+            logits = shaping.pulled(logits, reference, (size * strength * visits / divisor)[:, None])
+        logits = jax.vmap(policy.centred)(logits, seen.legal)
+        # A probability that underflows would leave an action no share in the sums that correct for it.
+        bound = -0.5 * np.log(_least(dtype))
+        logits = jnp.clip(logits, -bound, bound)
+        if magnet is not None:
+            speed = jnp.asarray(directions.read(magnet.speed, seen.updates), dtype)
+            reference = reference + speed * (logits - reference)
+        return Table(logits, reference), jax.vmap(policy.probabilities)(logits, seen.legal)
 
-    def learn(state: Any, seen: Evidence) -> tuple[Any, Float[Array, "n width"]]:
-        state, _ = learner.update(seats(seen.legal), state, tally(seen), seen.updates)
-        logits = learner.outputs(seats(seen.legal), state).logits
-        return state, jax.vmap(policy.probabilities)(logits, seen.legal)
-
-    def figures(state: Any, seen: Evidence) -> Figures:
-        found = tally(seen)
-        _, info = learner.update(seats(seen.legal), state, found, seen.updates)
-        visits = jnp.sum(found.visits, axis=1)
+    def figures(state: Table, seen: Evidence) -> Figures:
+        visits, direction, exploration = follow(state, seen)
         legal = jnp.sum(seen.legal, axis=1).astype(visits.dtype)
-        return Figures(info, jnp.sum(visits), jnp.sum(visits * legal))
+        entries = jnp.sum(visits * legal)
+        means = direction / jnp.where(visits > 0, visits, 1.0)[:, None]
+        square = jnp.sum(visits[:, None] * means**2) / jnp.where(entries > 0, entries, 1.0)
+        entropy = jax.vmap(policy.entropy)(state.logits, seen.legal)
+        each = (visits[:, None] * seen.acting, seen.acting, jnp.broadcast_to(entropy[:, None], means.shape))
+        info = learners.info_of(*map(jnp.ravel, each), square, exploration)
+        return Figures(info, jnp.sum(visits), entries)
 
     return Learner(init, learn, figures)
+
+
+def _least(dtype: Any) -> Any:
+    """The least probability that can be multiplied with others and corrected for."""
+    return jnp.finfo(dtype).tiny / jnp.finfo(dtype).eps
 
 
 class Seated(NamedTuple):
     """The learners of all agents, and how they act."""
 
-    states: list[list[list[Any]]]
-    """Of every rectangle of every level of every agent."""
+    states: list[list[Any]]
+    """Of every agent, of every width."""
     acting: evaluation.Profile
 
 
@@ -173,56 +266,44 @@ def loop(
 
     def init(arena: Arena, *, key: types.Key | None = None) -> loops.State:
         del key  # nothing is drawn
-        form: sequence_form.SequenceForm = jax.tree.map(np.asarray, arena.form)
+        form, widths = jax.tree.map(np.asarray, (arena.form, arena.widths))
         dtype = next(leaf.dtype for leaf in jax.tree.leaves(form) if leaf.dtype.kind == "f")
-        legal = [[[_legal(source) for source in level.sources] for level in a.levels] for a in form.agents]
-        rows = jax.tree.map(lambda piece: (piece / piece.sum(axis=1, keepdims=True)).astype(dtype), legal)
+        legal = [[width.legal for width in each] for each in widths]
+        uniform = jax.tree.map(lambda each: (each / each.sum(axis=1, keepdims=True)).astype(dtype), legal)
+        rows = list(map(rectangles, form.agents, uniform))
         plans = [
             evaluation.realization_plan(agent, pieces, np.zeros(0, dtype))
             for agent, pieces in zip(form.agents, rows, strict=True)
         ]
-        states = jax.tree.map(lambda piece: learner.init(piece, dtype), legal)
+        states = jax.tree.map(lambda each: learner.init(each, dtype), legal)
         total = [np.zeros(len(plan) - 1) for plan in plans]
         zero, never = np.zeros((), np.int32), np.asarray(loops.NEVER, np.int32)
         info = learners.Info(*(np.zeros((), dtype) for _ in learners.Info._fields)) if figures else None
         fresh: Any = (Seated(states, evaluation.Profile(rows, plans)), total, zero, zero, never, info)
         return loops.State(*jax.device_put(fresh))
 
-    def evidence(arena: Arena, seated: Seated, agent: int, updates: Int[Array, ""]) -> list[list[Evidence]]:
+    def evidence(arena: Arena, acting: evaluation.Profile, agent: int, updates: Any) -> list[Evidence]:
         """What there is to learn for one agent."""
-        form, acting = arena.form.agents[agent], seated.acting
+        form = arena.form.agents[agent]
         gained = evaluation.rewards(arena.form, acting, agent)
-        found = evaluation.counterfactual_values(arena.form, acting, gained, agent).action_values
+        values = evaluation.counterfactual_values(arena.form, acting, gained, agent).action_values
         plan = evaluation.rectangles(form, acting.plans[agent][1:])
-        # Learners that do not look at it leave it to the compiler to drop.
+        # Where a learner does not look at this, the compiler drops it.
         reach = evaluation.arrival(arena.arrivals[agent], acting, agent)
+        found = (by_width(form, pieces) for pieces in (values, acting.rows[agent], plan))
         return [
-            [
-                Evidence(
-                    found[depth][piece],
-                    acting.rows[agent][depth][piece],
-                    plan[depth][piece],
-                    reach[arena.places[agent][depth][piece]],
-                    _legal(source),
-                    updates,
-                )
-                for piece, source in enumerate(level.sources)
-            ]
-            for depth, level in enumerate(form.levels)
+            Evidence(*each, reach[width.place], width.legal, updates)
+            for *each, width in zip(*found, arena.widths[agent], strict=True)
         ]
 
-    def after(arena: Arena, seated: Seated, seen: list[list[Evidence]], agent: int) -> Seated:
+    def after(arena: Arena, seated: Seated, seen: list[Evidence], agent: int) -> Seated:
         """The agents, one of which has learnt."""
-        learnt = [
-            [learner.learn(*pair) for pair in zip(*level, strict=True)]
-            for level in zip(seated.states[agent], seen, strict=True)
-        ]
-        states = [[state for state, _ in level] for level in learnt]
-        rows = [[row for _, row in level] for level in learnt]
-        acting = seated.acting
-        plan = evaluation.realization_plan(arena.form.agents[agent], rows, acting.plans[agent])
+        form, acting = arena.form.agents[agent], seated.acting
+        learnt = [learner.learn(*pair) for pair in zip(seated.states[agent], seen, strict=True)]
+        rows = rectangles(form, [row for _, row in learnt])
+        plan = evaluation.realization_plan(form, rows, acting.plans[agent])
         return Seated(
-            _put(seated.states, agent, states),
+            _put(seated.states, agent, [state for state, _ in learnt]),
             evaluation.Profile(_put(acting.rows, agent, rows), _put(acting.plans, agent, plan)),
         )
 
@@ -235,7 +316,8 @@ def loop(
         ]
         told = []
         for agent in range(len(before.acting.plans)):
-            told.append(evidence(arena, seated if alternating else before, agent, state.updates))
+            acting = (seated if alternating else before).acting
+            told.append(evidence(arena, acting, agent, state.updates))
             seated = after(arena, seated, told[-1], agent)
         if figures:
             # Nobody sees the figures of the other updates.
@@ -259,13 +341,11 @@ def loop(
     return loops.Loop(init, advance, _policies, _average)
 
 
-def _joined(learner: Learner, states: Any, told: list[list[list[Evidence]]]) -> learners.Info:
-    """The figures of all rectangles together."""
+def _joined(learner: Learner, states: list[list[Any]], told: list[list[Evidence]]) -> learners.Info:
+    """The figures of all agents and widths together."""
     assert learner.figures is not None, "a minimiser has none"
-    seen, treedef = jax.tree.flatten(told, is_leaf=lambda leaf: isinstance(leaf, Evidence))
-    found = jax.tree.map(
-        lambda *parts: jnp.stack(parts), *map(learner.figures, treedef.flatten_up_to(states), seen)
-    )
+    pairs = [pair for each in zip(states, told, strict=True) for pair in zip(*each, strict=True)]
+    found = jax.tree.map(lambda *parts: jnp.stack(parts), *(learner.figures(*pair) for pair in pairs))
     share, entries = (each / jnp.sum(each) for each in (found.visits, found.entries))
     means = jax.tree.map(lambda each: jnp.sum(share * each), found.info)
     return means._replace(
@@ -293,10 +373,6 @@ def _table(arena: Arena, slots: list[Float[np.ndarray, "_"]]) -> Float[np.ndarra
     assert arena.form.slot is not None, "`arena_of` has asked"
     slot = np.asarray(arena.form.slot)
     return evaluation.table(arena.form._replace(slot=slot), slots)
-
-
-def _legal(source: Any) -> Any:
-    return source != sequence_form.ILLEGAL
 
 
 def _put(parts: list[Any], index: int, part: Any) -> list[Any]:

@@ -194,5 +194,5 @@ def test_calls_make_no_difference(count_compilations):
 def test_imperfect_recall_is_refused():
     with pytest.warns(UserWarning, match="observation strings stand in"):
         tree = openspiel.compile_game("deep_sea(size=3)")
-    with pytest.raises(ValueError, match="has no perfect recall, which minimisers"):
+    with pytest.raises(ValueError, match="has no perfect recall, which expected updates"):
         Run(tree, minimizers.regret_matching())

@@ -264,7 +264,7 @@ def _exact_loop(
         step = (config.step_size or 0.0) / scale
         local = cfr.regrets(minimizers.minimizer(config.learner, step))
     else:
-        local = cfr.table(_table_learner(config, config.precision), scale=scale, weights=config.weights)
+        local = cfr.table(rule(config), **_learning(config), scale=scale, weights=config.weights)
     with jax.enable_x64(True):
         arena = cfr.arena_of(tree, config.precision)
     alternating, figures = bool(config.alternating), local.figures is not None
@@ -431,17 +431,20 @@ def _live(config: game_config.Config) -> run_loop.Task:
     )
 
 
-def _table_learner(config: game_config.Config, dtype: Any = jnp.float32) -> tally_learners.TallyLearner:
-    return tally_learners.table(
-        rule(config),
-        step_size=step_size(config),
-        magnet=magnet(config),
-        threshold=config.threshold,
-        entropy_cost=config.entropy_cost,
-        baseline_rate=0.05 if config.baseline and config.update == "sampled" else None,
-        average_over=config.average_over,
-        dtype=dtype,
-    )
+def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:
+    baseline_rate = 0.05 if config.baseline and config.update == "sampled" else None
+    return tally_learners.table(rule(config), baseline_rate=baseline_rate, **_learning(config))
+
+
+def _learning(config: game_config.Config) -> dict[str, Any]:
+    """What all tables have."""
+    return {
+        "step_size": step_size(config),
+        "magnet": magnet(config),
+        "threshold": config.threshold,
+        "entropy_cost": config.entropy_cost,
+        "average_over": config.average_over,
+    }
 
 
 def _network_learner(
@@ -495,7 +498,7 @@ def magnet(config: game_config.Config, scale: float = 1.0) -> shaping.Magnet | N
         )
     speed = min((config.magnet_speed or 0.0) / start, 1.0)
     return shaping.Magnet(
-        scheduled(config, scale * config.magnet_strength, config.magnet_decay),
+        scheduled(config, scale * config.magnet_strength, config.magnet_decay or 0.0),
         directions.decaying(speed, power=config.magnet_speed_decay or 0.0, start=start),
     )
 
