@@ -30,7 +30,7 @@ class Arena(NamedTuple):
     """What is played on."""
 
     form: sequence_form.SequenceForm
-    legal: Bool[np.ndarray, "S A"]
+    legal: Bool[Any, "S A"]
     arrivals: tuple[sequence_form.Sums, ...]
     """Agent by agent, over the histories of each of its states."""
     widths: list[list["Width"]]
@@ -64,8 +64,7 @@ def arena_of(tree: trees.Tree, dtype: Any) -> Arena:
     def cast(leaf: np.ndarray) -> np.ndarray:
         return leaf if leaf.dtype == bool else leaf.astype(dtype if leaf.dtype.kind == "f" else np.int32)
 
-    on_device = jax.device_put(jax.tree.map(cast, (form, arrivals.sums, widths)))
-    return Arena(on_device[0], np.asarray(tree.legal), *on_device[1:])
+    return jax.device_put(jax.tree.map(cast, Arena(form, np.asarray(tree.legal), arrivals.sums, widths)))
 
 
 def by_width(agent: sequence_form.AgentForm, pieces: list[list[Any]]) -> list[Any]:
@@ -193,7 +192,7 @@ def table(
     shaped = jax.vmap(shape, in_axes=(0, shaping.Row(0, 0, None, None, 0)))
 
     def init(legal: Bool[np.ndarray, "n width"], dtype: Any) -> Table:
-        zeros = np.zeros(legal.shape, dtype)
+        zeros: Any = np.zeros(legal.shape, dtype)
         return Table(zeros, None if magnet is None else zeros)
 
     def follow(state: Table, seen: Evidence) -> tuple[Array, Array, Array]:
@@ -216,14 +215,14 @@ def table(
         size = jnp.asarray(directions.read(step_size, seen.updates), dtype)
         divisor = jnp.where(visits > 0, visits, 1.0) if average_over == "visits" else jnp.ones_like(visits)
         logits, reference = state.logits + size * direction / divisor[:, None], state.magnet
-        if magnet is not None:
+        if magnet is not None and reference is not None:
             strength = jnp.asarray(directions.read(magnet.strength, seen.updates), dtype)
             logits = shaping.pulled(logits, reference, (size * strength * visits / divisor)[:, None])
         logits = jax.vmap(policy.centred)(logits, seen.legal)
         # A probability that underflows would leave an action no share in the sums that correct for it.
         bound = -0.5 * np.log(_least(dtype))
         logits = jnp.clip(logits, -bound, bound)
-        if magnet is not None:
+        if magnet is not None and reference is not None:
             speed = jnp.asarray(directions.read(magnet.speed, seen.updates), dtype)
             reference = reference + speed * (logits - reference)
         return Table(logits, reference), jax.vmap(policy.probabilities)(logits, seen.legal)
@@ -235,8 +234,11 @@ def table(
         means = direction / jnp.where(visits > 0, visits, 1.0)[:, None]
         square = jnp.sum(visits[:, None] * means**2) / jnp.where(entries > 0, entries, 1.0)
         entropy = jax.vmap(policy.entropy)(state.logits, seen.legal)
-        each = (visits[:, None] * seen.acting, seen.acting, jnp.broadcast_to(entropy[:, None], means.shape))
-        info = learners.info_of(*map(jnp.ravel, each), square, exploration)
+        counts, chances, surprise = map(
+            jnp.ravel,
+            (visits[:, None] * seen.acting, seen.acting, jnp.broadcast_to(entropy[:, None], means.shape)),
+        )
+        info = learners.info_of(counts, chances, surprise, square, exploration)
         return Figures(info, jnp.sum(visits), entries)
 
     return Learner(init, learn, figures)
@@ -278,7 +280,8 @@ def loop(
         states = jax.tree.map(lambda each: learner.init(each, dtype), legal)
         total = [np.zeros(len(plan) - 1) for plan in plans]
         zero, never = np.zeros((), np.int32), np.asarray(loops.NEVER, np.int32)
-        info = learners.Info(*(np.zeros((), dtype) for _ in learners.Info._fields)) if figures else None
+        none: list[Any] = [np.zeros((), dtype) for _ in learners.Info._fields]
+        info = learners.Info(*none) if figures else None
         fresh: Any = (Seated(states, evaluation.Profile(rows, plans)), total, zero, zero, never, info)
         return loops.State(*jax.device_put(fresh))
 
@@ -290,10 +293,10 @@ def loop(
         plan = evaluation.rectangles(form, acting.plans[agent][1:])
         # Where a learner does not look at this, the compiler drops it.
         reach = evaluation.arrival(arena.arrivals[agent], acting, agent)
-        found = (by_width(form, pieces) for pieces in (values, acting.rows[agent], plan))
+        found = zip(*(by_width(form, each) for each in (values, acting.rows[agent], plan)), strict=True)
         return [
-            Evidence(*each, reach[width.place], width.legal, updates)
-            for *each, width in zip(*found, arena.widths[agent], strict=True)
+            Evidence(value, row, own, reach[width.place], width.legal, updates)
+            for (value, row, own), width in zip(found, arena.widths[agent], strict=True)
         ]
 
     def after(arena: Arena, seated: Seated, seen: list[Evidence], agent: int) -> Seated:
@@ -336,7 +339,7 @@ def loop(
 
     def advance(arena: Arena, state: loops.State, num_updates: Any, key: types.Key | None) -> Any:
         del key
-        return many(arena._replace(legal=None), state, num_updates)
+        return many(arena, state, num_updates)
 
     return loops.Loop(init, advance, _policies, _average)
 
@@ -365,7 +368,8 @@ def _policies(arena: Arena, state: loops.State) -> Float[np.ndarray, "S A"]:
 def _average(arena: Arena, state: loops.State) -> Float[np.ndarray, "S A"]:
     total = _table(arena, list(map(np.asarray, state.total)))
     mass = total.sum(axis=1, keepdims=True)
-    uniform = arena.legal / arena.legal.sum(axis=1, keepdims=True)
+    legal = np.asarray(arena.legal)
+    uniform = legal / legal.sum(axis=1, keepdims=True)
     return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), uniform)
 
 
