@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
@@ -191,7 +190,7 @@ class NetworkState(NamedTuple):
     """What a neural learner remembers; a tuple of one for shared, of P for separate parameters."""
 
     parameters: tuple[types.Parameters, ...]
-    optimizers: tuple[optax.OptState, ...]
+    optimizers: tuple[Any, ...]
     magnets: tuple[types.Parameters, ...]
     averages: tuple[Smoothed, ...]
 
@@ -199,7 +198,7 @@ class NetworkState(NamedTuple):
 def network(
     model: policy.Model,
     rule: directions.Rule,
-    optimizers: Sequence[optax.GradientTransformation],
+    optimizers: Sequence[types.Optimizer],
     *,
     magnet: shaping.Magnet | None = None,
     common_mode: str = checks.COMMON_MODE,
@@ -276,6 +275,8 @@ def network(
         return _stepped(state, gradients, updates), info
 
     def _stepped(state: NetworkState, gradients: Any, updates: Int[Array, ""]) -> NetworkState:
+        import optax
+
         parts = []
         for group, old in enumerate(zip(*state, strict=True)):
             parameters, optimizer_state, reference, smoothed = old

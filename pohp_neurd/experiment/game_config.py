@@ -30,14 +30,15 @@ _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "iterations": (None, 50_000, None, 5_000, None, None, 4_000, None, 2_000),
     "exploration": (0.02, 0.0, 0.1, 0.0, 0.1, 0.02, 0.0, 0.02, 0.02),
     "batch_size": (2048, 1, 4096, 1, 256, 4096, 1, 16384, 1),
-    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01, 2.0, 0.4, 0.01, 0.01),
+    "step_size": (2.0, 4.0, 0.0047, 0.0047, 0.01, 2.0, 0.4, 0.01, 0.01),
     "step_size_decay": (0.5, 0.0, 0.5, 0.5, 0.0, 0.5, 0.0, 0.5, 0.5),
     "cooling": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
     "decay_start": (540, 100, 900, 900, 100, 540, 100, 300, 300),
-    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05, 0.016, 0.1, 0.02, 0.02),
-    "magnet_speed": (1.0, 0.04, 2.0, 2.0, 1.0, 1.0, 0.4, 2.0, 2.0),
-    "magnet_speed_decay": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
-    "average_power": (1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "magnet_strength": (0.016, 0.05, 0.012, 0.012, 0.05, 0.016, 0.1, 0.02, 0.02),
+    "magnet_decay": (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "magnet_speed": (1.0, 8.0, 2.0, 2.0, 1.0, 1.0, 0.4, 2.0, 2.0),
+    "magnet_speed_decay": (1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
+    "average_power": (1.0, 4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     "average_forgetting": (0.0, 0.0, 0.001, 0.001, 0.0, 0.0, 0.0, 0.001, 0.001),
 }
 DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
@@ -170,7 +171,12 @@ class Config:
         choices=("counterfactual", "realization"),
         only_for={"update": "expected", **_TREE},
     )
-    alternating: bool = field(False, "Update one agent at a time.")
+    alternating: bool | None = field(
+        None,
+        "Update one agent at a time: at each update another; by expected updates of tables on trees, each in "
+        "turn.",
+        shown="true for those, else false",
+    )
     threshold: float | None = field(
         None,
         "Logits are not pushed beyond this; none for no bound.",
@@ -183,7 +189,9 @@ class Config:
         "Pull to the magnet, for returns scaled to [-1, 0]; 0 for none.",
         check=checks.non_negative,
     )
-    magnet_decay: float = field(0.0, "Its power of decay over time.", check=checks.non_negative)
+    magnet_decay: float | None = _open(
+        "magnet_decay", "Its power of decay over time.", check=checks.non_negative
+    )
     # With speed 0 the magnet stays where it began, which for a table is the uniform policy.
     magnet_speed: float | None = _open(
         "magnet_speed",
@@ -208,9 +216,9 @@ class Config:
     )
     precision: str = field(
         "float64",
-        "Of regret minimisers: float32 or float64.",
+        "Of tables with update=expected, on trees: float32 or float64.",
         choices=("float32", "float64"),
-        only_for={"learner": tuple(checks.MINIMIZERS)},
+        only_for={"update": "expected", **_TABULAR, **_TREE},
     )
     hidden_layers: tuple[int, ...] = field(
         (128, 128), "Units of each hidden layer.", topic="Networks", only_for=_NEURAL
@@ -276,6 +284,8 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
         filled["average_power"] = checks.MINIMIZERS[config.learner]
     if config.learner in checks.MINIMIZERS and config.step_size is None:
         filled["step_size"] = checks.STEP_SIZE
+    if config.alternating is None:
+        filled["alternating"] = kind == KINDS["table expected"]
     config = dataclasses.replace(config, **filled)
     if config.eval_every is None and play != "graph":
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
