@@ -21,6 +21,9 @@ counts in their average policies."""
 STEP_SIZE = 16.0
 """Of optimistic Hedge in games, for returns that are 1 wide."""
 
+BASELINES = ("history", "state")
+"""What has a value of its own that is subtracted from sampled returns."""
+
 OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 
 COMMON_MODES = ("paper", "dropped")

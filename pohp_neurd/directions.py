@@ -48,6 +48,8 @@ class Tally(NamedTuple):
     """How often it was taken."""
     episodes: Float[Array, ""]
     """How many episodes the sums are over."""
+    probabilities: Float[Array, "S A"] | None = None
+    """What the actions were drawn from; None for the policy of whoever learns."""
 
 
 Direction = Callable[[Float[Array, "A"], Decision, types.Scalar], Float[Array, "A"]]
