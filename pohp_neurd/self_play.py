@@ -256,7 +256,8 @@ def arena_of(
     form, line = sequence_form.build(tree), critic.lineage(tree)
     if form.slot is None:
         return Arena(seats, board, line=line)
-    return Arena(seats, board, *jax.tree.map(on_device, (form, sequence_form.arrivals(tree))), line=line)
+    on_devices = jax.tree.map(on_device, (form, sequence_form.arrivals(tree)))
+    return Arena(seats, board, on_devices[0], on_devices[1], line=line)
 
 
 def expected_tally(
