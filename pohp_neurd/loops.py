@@ -9,6 +9,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import checks, learners
+from pohp_neurd.finite import critic
 
 NEVER = -1
 
@@ -26,6 +27,8 @@ class State(NamedTuple):
     """The number of the first update after which the learner's state was not finite; NEVER if none."""
     info: learners.Info | None
     """Of the last update; None where a loop has none."""
+    values: critic.Critic | None = None
+    """Of histories, where they are learnt."""
 
 
 @dataclasses.dataclass(frozen=True)

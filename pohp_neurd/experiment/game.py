@@ -251,6 +251,8 @@ def _loop(config: game_config.Config, world: Any) -> tuple[self_play.Loop, Any]:
         weights=config.weights,
         alternating=bool(config.alternating),
         average=None if neural_policy or arena.form is None else weights,
+        baseline_of=config.baseline_of or "state",
+        play_exploration=config.play_exploration or 0.0,
     )
     return loop, arena
 
@@ -348,7 +350,7 @@ def _saved(
     config: game_config.Config, current: Sequence[Any], average: Sequence[Any], world: Any = None
 ) -> saved.Saved:
     about = saved.About(
-        *(config.game, "neural", config.hidden_layers, config.baseline, len(current)),
+        *(config.game, "neural", config.hidden_layers, _critic(config), len(current)),
         compiled="tree" if world is None else "graph",
     )
     return saved.Saved(about, current, average, world=world)
@@ -431,9 +433,24 @@ def _live(config: game_config.Config) -> run_loop.Task:
     )
 
 
+def _critic(config: game_config.Config) -> bool:
+    """Whether a network has one."""
+    return config.baseline and config.baseline_of == "state"
+
+
+def _state_baseline(config: game_config.Config) -> bool:
+    """Whether the learner itself has a baseline."""
+    return _critic(config) and config.update == "sampled"
+
+
 def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:
-    baseline_rate = 0.05 if config.baseline and config.update == "sampled" else None
-    return tally_learners.table(rule(config), baseline_rate=baseline_rate, **_learning(config))
+    rate = 0.05 if _state_baseline(config) else None
+    if config.learner in checks.MINIMIZERS:
+        minimizer = minimizers.minimizer(config.learner, config.step_size or 0.0)
+        return tally_learners.minimizing(
+            minimizer, rule(config), baseline_rate=rate, average_over=config.average_over
+        )
+    return tally_learners.table(rule(config), baseline_rate=rate, **_learning(config))
 
 
 def _learning(config: game_config.Config) -> dict[str, Any]:
@@ -455,7 +472,7 @@ def _network_learner(
     one_each = [optimizer(config, every=every, first=seat % every) for seat in range(len(seats.sizes))]
     return tally_learners.network(
         neural.network(
-            seats.all.features.shape[1], world.num_actions, torso=config.hidden_layers, critic=config.baseline
+            seats.all.features.shape[1], world.num_actions, torso=config.hidden_layers, critic=_critic(config)
         ),
         rule(config),
         [optimizer(config)] if config.shared else one_each,
@@ -463,7 +480,7 @@ def _network_learner(
         common_mode=config.common_mode,
         threshold=config.threshold,
         entropy_cost=config.entropy_cost,
-        baseline=config.baseline and config.update == "sampled",
+        baseline=_state_baseline(config),
         average_rate=config.average_forgetting or 0.0,
         alternating=bool(config.alternating),
     )
@@ -474,7 +491,7 @@ def rule(config: game_config.Config) -> directions.Rule:
     exploration: Any = config.exploration or 0.0
     if config.exploration_decay:
         exploration = scheduled(config, exploration, config.exploration_decay)
-    return directions.rule(config.learner, exploration)
+    return directions.rule(config.learner, exploration, config.estimator)
 
 
 def step_size(config: game_config.Config) -> Any:
