@@ -1,11 +1,12 @@
-"""Counterfactual regret minimisation: a minimiser at every information state, fed with exact values.
+"""Self-play with exact values in the slots of the sequence form: a learner at every information state.
 
 Regret matching makes it CFR (Zinkevich et al. 2007), regret matching+ CFR+ (Tammelin et al. 2015), its
-predictive form PCFR+ (Farina et al. 2021). Everything stays in the slots of the sequence form. The plans that
-values and averages need are made once, when a policy changes; an agent's turn computes its own half alone.
+predictive form PCFR+ (Farina et al. 2021), a table of logits expected NeuRD-CIX. The plans that values and
+averages need are made once, when a policy changes; an agent's turn computes its own half alone.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import minimizers, self_play, types
+from pohp_neurd import checks, directions, learners, loops, minimizers, policy, shaping, types
 from pohp_neurd.finite import evaluation, sequence_form
 from pohp_neurd.finite import tree as trees
 
@@ -29,126 +30,346 @@ class Arena(NamedTuple):
     """What is played on."""
 
     form: sequence_form.SequenceForm
-    legal: Bool[np.ndarray, "S A"]
+    legal: Bool[Any, "S A"]
+    arrivals: tuple[sequence_form.Sums, ...]
+    """Agent by agent, over the histories of each of its states."""
+    widths: list[list["Width"]]
+    """Of every agent."""
+
+
+class Width(NamedTuple):
+    """All states of one agent with a certain number of slots: the rectangles of that width, in a row."""
+
+    legal: Bool[Any, "n width"]
+    place: Int[Any, "n"]
+    """Of the states among the sums over arrivals."""
 
 
 def arena_of(tree: trees.Tree, dtype: Any) -> Arena:
     """The arena of a tree; its real numbers, and all that is learnt, are of `dtype`."""
     form = sequence_form.build(tree, padding=_PADDING)
     if form.slot is None:
-        raise ValueError(f"{tree.name} has no perfect recall, which minimisers at information states need.")
+        raise ValueError(
+            f"{tree.name} has no perfect recall, which expected updates and average policies need."
+        )
+    arrivals = sequence_form.arrivals(tree, padding=_PADDING)
+    widths, start = [], 0
+    for agent, blocks in zip(form.agents, arrivals.sums, strict=True):
+        entries = by_width(agent, evaluation.rectangles(agent, agent.entry))
+        rows = [entry.max(axis=1) // tree.num_actions for entry in entries]
+        places = [(arrivals.place[row] - start).astype(np.int32) for row in rows]
+        widths.append([Width(*each) for each in zip([e >= 0 for e in entries], places, strict=True)])
+        start += sum(len(block.coefficient) for block in blocks)
 
     def cast(leaf: np.ndarray) -> np.ndarray:
-        return leaf.astype(dtype if leaf.dtype.kind == "f" else np.int32)
+        return leaf if leaf.dtype == bool else leaf.astype(dtype if leaf.dtype.kind == "f" else np.int32)
 
-    return Arena(jax.device_put(jax.tree.map(cast, form)), np.asarray(tree.legal))
+    return jax.device_put(jax.tree.map(cast, Arena(form, np.asarray(tree.legal), arrivals.sums, widths)))
+
+
+def by_width(agent: sequence_form.AgentForm, pieces: list[list[Any]]) -> list[Any]:
+    """An agent's rectangles, those of one width in a row: little to compile, and much done at once."""
+    numpy = np if isinstance(pieces[0][0], np.ndarray) else jnp
+    return [numpy.concatenate([pieces[depth][piece] for depth, piece in each]) for each in _alike(agent)]
+
+
+def rectangles(agent: sequence_form.AgentForm, joined: list[Any]) -> list[list[Any]]:
+    """The inverse of `by_width`."""
+    pieces: list[list[Any]] = [[None] * len(level.sources) for level in agent.levels]
+    for rows, places in zip(joined, _alike(agent), strict=True):
+        start = 0
+        for depth, piece in places:
+            stop = start + len(agent.levels[depth].sources[piece])
+            pieces[depth][piece] = rows[start:stop]
+            start = stop
+    return pieces
+
+
+def _alike(agent: sequence_form.AgentForm) -> list[list[tuple[int, int]]]:
+    """The levels and places of all rectangles, in groups of one width."""
+    groups: dict[int, list[tuple[int, int]]] = {}
+    for depth, level in enumerate(agent.levels):
+        for piece, source in enumerate(level.sources):
+            groups.setdefault(source.shape[1], []).append((depth, piece))
+    return list(groups.values())
+
+
+class Evidence(NamedTuple):
+    """What a turn has to say of states of one width."""
+
+    values: Float[Array, "n width"]
+    """Counterfactual, of the actions; 0 where there is none."""
+    acting: Float[Array, "n width"]
+    """The policy that they are of."""
+    plan: Float[Array, "n width"]
+    """The same, times the probability that the agent's own actions lead to the state."""
+    reach: Float[Array, "n"]
+    """The probability with which chance and the others do."""
+    legal: Bool[Array, "n width"]
+    updates: Int[Array, ""]
+    """Before this one."""
+
+
+class Figures(NamedTuple):
+    """What there is to plot of states of one width, with the weights to join it to others."""
+
+    info: learners.Info
+    visits: Float[Array, ""]
+    entries: Float[Array, ""]
+    """Visits times legal actions."""
+
+
+class Learner(NamedTuple):
+    """What learns at the states of one width, as pure functions."""
+
+    init: Callable[[Bool[np.ndarray, "n width"], Any], Any]
+    """(legal, dtype) -> a fresh state, whose policy is uniform."""
+    learn: Callable[[Any, Evidence], tuple[Any, Float[Array, "n width"]]]
+    """(state, evidence) -> the next state, and its policy."""
+    figures: Callable[[Any, Evidence], Figures] | None = None
+    """(state, evidence) -> what is to be plotted of that update."""
+
+
+def regrets(minimizer: minimizers.Minimizer) -> Learner:
+    """A regret minimiser, fed with counterfactual regrets."""
+
+    def init(legal: Bool[np.ndarray, "n width"], dtype: Any) -> Any:
+        return minimizer.init(np.zeros(legal.shape[::-1], dtype))
+
+    def learn(state: Any, seen: Evidence) -> tuple[Any, Float[Array, "n width"]]:
+        received = jnp.sum(seen.acting * seen.values, axis=1, keepdims=True)
+        state = minimizer.observe(state, jnp.where(seen.legal, seen.values - received, 0.0).T)
+        return state, minimizer.policy(state, seen.legal.T).T
+
+    return Learner(init, learn)
+
+
+class Table(NamedTuple):
+    """What a table remembers."""
+
+    logits: Float[Array, "n width"]
+    magnet: Float[Array, "n width"] | None
+
+
+def table(
+    rule: directions.Rule,
+    *,
+    step_size: float | types.Schedule,
+    magnet: shaping.Magnet | None = None,
+    threshold: float | None = None,
+    entropy_cost: float = 0.0,
+    average_over: str = "visits",
+    scale: float = 1.0,
+    weights: str = "counterfactual",
+) -> Learner:
+    """A table of logits: SPG, NeuRD or NeuRD-CIX in expectation, the state's exact value as the baseline.
+
+    It is `tally_learners.table` without a baseline, on a tally with `visits` w(s) π(a) and `returns`
+    w(s) π(a) (q(a) − v) / `scale`.
+
+    Args:
+      rule: see `tally_learners.table`, as for the next five.
+      step_size: α.
+      magnet: the pull to a reference.
+      threshold: on logits.
+      entropy_cost: of the pull to the uniform policy.
+      average_over: "visits" or "episodes".
+      scale: returns are divided by this.
+      weights: w is a state's "realization" probability, as sampled updates have it on average, or the
+        "counterfactual" one, as CFR has it.
+
+    Returns:
+      The learner.
+    """
+    checks.one_of("average_over", average_over, ("episodes", "visits"))
+    checks.one_of("weights", weights, ("realization", "counterfactual"))
+    checks.positive("scale", scale)
+    if not callable(step_size):
+        checks.non_negative("step_size", step_size)
+    common_mode = "paper" if threshold is None else "dropped"
+    shape = shaping.shape(common_mode=common_mode, entropy_cost=entropy_cost, threshold=threshold)
+    add = jax.vmap(directions.summed_direction, in_axes=(None, 0, 0, 0, None))
+    shaped = jax.vmap(shape, in_axes=(0, shaping.Row(0, 0, None, None, 0)))
+
+    def init(legal: Bool[np.ndarray, "n width"], dtype: Any) -> Table:
+        zeros: Any = np.zeros(legal.shape, dtype)
+        return Table(zeros, None if magnet is None else zeros)
+
+    def follow(state: Table, seen: Evidence) -> tuple[Array, Array, Array]:
+        """The visits of every state, the sum of their directions, and the exploration."""
+        share = seen.acting if weights == "counterfactual" else seen.plan
+        # What is hardly a number is no measure of anything: nobody comes there.
+        visits = jnp.where(seen.reach >= _least(share.dtype), seen.reach, 0.0)
+        if weights == "realization":
+            visits = visits * jnp.sum(seen.plan, axis=1)
+        received = jnp.sum(seen.acting * seen.values, axis=1, keepdims=True)
+        gains = jnp.where(seen.legal & (visits > 0)[:, None], seen.values - received, 0.0) / scale
+        exploration = jnp.asarray(directions.read(rule.exploration, seen.updates), share.dtype)
+        direction = add(rule, seen.acting, share * gains, seen.legal, exploration)
+        row = shaping.Row(state.logits, seen.legal, None, seen.updates, visits)
+        return visits, shaped(direction, row), exploration
+
+    def learn(state: Table, seen: Evidence) -> tuple[Table, Float[Array, "n width"]]:
+        visits, direction, _ = follow(state, seen)
+        dtype = visits.dtype
+        size = jnp.asarray(directions.read(step_size, seen.updates), dtype)
+        divisor = jnp.where(visits > 0, visits, 1.0) if average_over == "visits" else jnp.ones_like(visits)
+        logits, reference = state.logits + size * direction / divisor[:, None], state.magnet
+        if magnet is not None and reference is not None:
+            strength = jnp.asarray(directions.read(magnet.strength, seen.updates), dtype)
+            logits = shaping.pulled(logits, reference, (size * strength * visits / divisor)[:, None])
+        logits = jax.vmap(policy.centred)(logits, seen.legal)
+        # A probability that underflows would leave an action no share in the sums that correct for it.
+        bound = -0.5 * np.log(_least(dtype))
+        logits = jnp.clip(logits, -bound, bound)
+        if magnet is not None and reference is not None:
+            speed = jnp.asarray(directions.read(magnet.speed, seen.updates), dtype)
+            reference = reference + speed * (logits - reference)
+        return Table(logits, reference), jax.vmap(policy.probabilities)(logits, seen.legal)
+
+    def figures(state: Table, seen: Evidence) -> Figures:
+        visits, direction, exploration = follow(state, seen)
+        legal = jnp.sum(seen.legal, axis=1).astype(visits.dtype)
+        entries = jnp.sum(visits * legal)
+        means = direction / jnp.where(visits > 0, visits, 1.0)[:, None]
+        square = jnp.sum(visits[:, None] * means**2) / jnp.where(entries > 0, entries, 1.0)
+        entropy = jax.vmap(policy.entropy)(state.logits, seen.legal)
+        counts, chances, surprise = map(
+            jnp.ravel,
+            (visits[:, None] * seen.acting, seen.acting, jnp.broadcast_to(entropy[:, None], means.shape)),
+        )
+        info = learners.info_of(counts, chances, surprise, square, exploration)
+        return Figures(info, jnp.sum(visits), entries)
+
+    return Learner(init, learn, figures)
+
+
+def _least(dtype: Any) -> Any:
+    """The least probability that can be multiplied with others and corrected for."""
+    return jnp.finfo(dtype).tiny / jnp.finfo(dtype).eps
 
 
 class Seated(NamedTuple):
-    """The minimisers of all agents, and how they act."""
+    """The learners of all agents, and how they act."""
 
-    states: list[list[list[Any]]]
-    """Of every rectangle of every level of every agent, arms first."""
+    states: list[list[Any]]
+    """Of every agent, of every width."""
     acting: evaluation.Profile
 
 
 def loop(
-    minimizer: minimizers.Minimizer, *, average: self_play.Weights, alternating: bool = True
-) -> self_play.Loop:
-    """Self-play of minimisers on a tree with perfect recall, in the precision of the arena.
+    learner: Learner, *, average: loops.Weights, alternating: bool = True, figures: bool = False
+) -> loops.Loop:
+    """Self-play with exact values on a tree with perfect recall, in the precision of the arena.
 
     With `alternating`, an update is a turn of every agent, one after the other, against what those before
-    have just become; else all move at once.
+    have just become; else all move at once. Where nobody looks at `figures` they are not compiled.
     """
 
-    def init(arena: Arena, *, key: types.Key | None = None) -> self_play.State:
+    def init(arena: Arena, *, key: types.Key | None = None) -> loops.State:
         del key  # nothing is drawn
-        form: sequence_form.SequenceForm = jax.tree.map(np.asarray, arena.form)
+        form, widths = jax.tree.map(np.asarray, (arena.form, arena.widths))
         dtype = next(leaf.dtype for leaf in jax.tree.leaves(form) if leaf.dtype.kind == "f")
-        legal = [[[_legal(source) for source in level.sources] for level in a.levels] for a in form.agents]
-        rows = jax.tree.map(lambda piece: (piece / piece.sum(axis=1, keepdims=True)).astype(dtype), legal)
+        legal = [[width.legal for width in each] for each in widths]
+        uniform = jax.tree.map(lambda each: (each / each.sum(axis=1, keepdims=True)).astype(dtype), legal)
+        rows = list(map(rectangles, form.agents, uniform))
         plans = [
             evaluation.realization_plan(agent, pieces, np.zeros(0, dtype))
             for agent, pieces in zip(form.agents, rows, strict=True)
         ]
-        states = jax.tree.map(lambda piece: minimizer.init(np.zeros(piece.shape[::-1], dtype)), legal)
+        states = jax.tree.map(lambda each: learner.init(each, dtype), legal)
         total = [np.zeros(len(plan) - 1) for plan in plans]
-        zero, never = np.zeros((), np.int32), np.asarray(self_play.NEVER, np.int32)
-        fresh: Any = (Seated(states, evaluation.Profile(rows, plans)), total, zero, zero, never, None)
-        return self_play.State(*jax.device_put(fresh))
+        zero, never = np.zeros((), np.int32), np.asarray(loops.NEVER, np.int32)
+        none: list[Any] = [np.zeros((), dtype) for _ in learners.Info._fields]
+        info = learners.Info(*none) if figures else None
+        fresh: Any = (Seated(states, evaluation.Profile(rows, plans)), total, zero, zero, never, info)
+        return loops.State(*jax.device_put(fresh))
 
-    def one(form: sequence_form.SequenceForm, seated: Seated, agent: int) -> Seated:
-        """After a turn of one agent."""
-        acting = seated.acting
-        gained = evaluation.rewards(form, acting, agent)
-        found = evaluation.counterfactual_values(form, acting, gained, agent).action_values
-        states: list[list[Any]] = []
-        rows: evaluation.Rectangles = []
-        for depth, level in enumerate(form.agents[agent].levels):
-            states.append([])
-            rows.append([])
-            for piece, source in enumerate(level.sources):
-                legal, values = _legal(source), found[depth][piece]
-                received = jnp.sum(acting.rows[agent][depth][piece] * values, axis=1)
-                regrets = jnp.where(legal, values - received[:, None], 0.0)
-                states[-1].append(minimizer.observe(seated.states[agent][depth][piece], regrets.T))
-                rows[-1].append(minimizer.policy(states[-1][-1], legal.T).T)
-        plan = evaluation.realization_plan(form.agents[agent], rows, acting.plans[agent])
+    def evidence(arena: Arena, acting: evaluation.Profile, agent: int, updates: Any) -> list[Evidence]:
+        """What there is to learn for one agent."""
+        form = arena.form.agents[agent]
+        gained = evaluation.rewards(arena.form, acting, agent)
+        values = evaluation.counterfactual_values(arena.form, acting, gained, agent).action_values
+        plan = evaluation.rectangles(form, acting.plans[agent][1:])
+        # Where a learner does not look at this, the compiler drops it.
+        reach = evaluation.arrival(arena.arrivals[agent], acting, agent)
+        found = zip(*(by_width(form, each) for each in (values, acting.rows[agent], plan)), strict=True)
+        return [
+            Evidence(value, row, own, reach[width.place], width.legal, updates)
+            for (value, row, own), width in zip(found, arena.widths[agent], strict=True)
+        ]
+
+    def after(arena: Arena, seated: Seated, seen: list[Evidence], agent: int) -> Seated:
+        """The agents, one of which has learnt."""
+        form, acting = arena.form.agents[agent], seated.acting
+        learnt = [learner.learn(*pair) for pair in zip(seated.states[agent], seen, strict=True)]
+        rows = rectangles(form, [row for _, row in learnt])
+        plan = evaluation.realization_plan(form, rows, acting.plans[agent])
         return Seated(
-            _put(seated.states, agent, states),
+            _put(seated.states, agent, [state for state, _ in learnt]),
             evaluation.Profile(_put(acting.rows, agent, rows), _put(acting.plans, agent, plan)),
         )
 
-    def iteration(form: sequence_form.SequenceForm, state: self_play.State) -> self_play.State:
-        seated: Seated = state.learner
-        before, agents = seated, range(len(form.agents))
+    def iteration(arena: Arena, state: loops.State, last: Bool[Array, ""]) -> loops.State:
+        before: Seated = state.learner
+        seated, info = before, state.info
         total = [
             average.add(old, plan[1:], state.updates)
             for old, plan in zip(state.total, before.acting.plans, strict=True)
         ]
-        if alternating:
-            for agent in agents:
-                seated = one(form, seated, agent)
-        else:
-            turns = [one(form, before, agent) for agent in agents]
-            seated = Seated(
-                [turn.states[agent] for agent, turn in enumerate(turns)],
-                evaluation.Profile(
-                    [turn.acting.rows[agent] for agent, turn in enumerate(turns)],
-                    [turn.acting.plans[agent] for agent, turn in enumerate(turns)],
-                ),
-            )
-        return state._replace(learner=seated, total=total, updates=state.updates + 1)
+        told = []
+        for agent in range(len(before.acting.plans)):
+            acting = (seated if alternating else before).acting
+            told.append(evidence(arena, acting, agent, state.updates))
+            seated = after(arena, seated, told[-1], agent)
+        if figures:
+            # Nobody sees the figures of the other updates.
+            info = jax.lax.cond(last, lambda: _joined(learner, before.states, told), lambda: state.info)
+        return state._replace(learner=seated, total=total, updates=state.updates + 1, info=info)
 
     @functools.partial(jax.jit, compiler_options=_QUICKLY)
-    def many(
-        form: sequence_form.SequenceForm, state: self_play.State, num_updates: Int[Array, ""]
-    ) -> self_play.State:
-        state = jax.lax.fori_loop(0, num_updates, lambda _, state: iteration(form, state), state)
+    def many(arena: Arena, state: loops.State, num_updates: Int[Array, ""]) -> loops.State:
+        state = jax.lax.fori_loop(
+            0, num_updates, lambda made, state: iteration(arena, state, made == num_updates - 1), state
+        )
         # Policies that are no numbers stay so: one look at the end is enough.
         fine = jnp.all(jnp.stack([jnp.all(jnp.isfinite(plan)) for plan in state.learner.acting.plans]))
-        fine |= state.diverged != self_play.NEVER
+        fine |= state.diverged != loops.NEVER
         return state._replace(diverged=jnp.where(fine, state.diverged, state.updates - 1))
 
-    def advance(arena: Arena, state: self_play.State, num_updates: Any, key: types.Key | None) -> Any:
+    def advance(arena: Arena, state: loops.State, num_updates: Any, key: types.Key | None) -> Any:
         del key
-        return many(arena.form, state, num_updates)
+        return many(arena, state, num_updates)
 
-    return self_play.Loop(init, advance, _policies, _average)
+    return loops.Loop(init, advance, _policies, _average)
+
+
+def _joined(learner: Learner, states: list[list[Any]], told: list[list[Evidence]]) -> learners.Info:
+    """The figures of all agents and widths together."""
+    assert learner.figures is not None, "a minimiser has none"
+    pairs = [pair for each in zip(states, told, strict=True) for pair in zip(*each, strict=True)]
+    found = jax.tree.map(lambda *parts: jnp.stack(parts), *(learner.figures(*pair) for pair in pairs))
+    share, entries = (each / jnp.sum(each) for each in (found.visits, found.entries))
+    means = jax.tree.map(lambda each: jnp.sum(share * each), found.info)
+    return means._replace(
+        max_weight=jnp.max(found.info.max_weight),
+        advantage_scale=jnp.sqrt(jnp.sum(entries * found.info.advantage_scale**2)),
+    )
 
 
 # On the host: to compile this would take longer than all that a run asks for.
 
 
-def _policies(arena: Arena, state: self_play.State) -> Float[np.ndarray, "S A"]:
+def _policies(arena: Arena, state: loops.State) -> Float[np.ndarray, "S A"]:
     rows, plans = jax.tree.map(np.asarray, state.learner.acting)
     return _table(arena, [evaluation.flat(*pair) for pair in zip(rows, plans, strict=True)])
 
 
-def _average(arena: Arena, state: self_play.State) -> Float[np.ndarray, "S A"]:
+def _average(arena: Arena, state: loops.State) -> Float[np.ndarray, "S A"]:
     total = _table(arena, list(map(np.asarray, state.total)))
     mass = total.sum(axis=1, keepdims=True)
-    uniform = arena.legal / arena.legal.sum(axis=1, keepdims=True)
+    legal = np.asarray(arena.legal)
+    uniform = legal / legal.sum(axis=1, keepdims=True)
     return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), uniform)
 
 
@@ -156,10 +377,6 @@ def _table(arena: Arena, slots: list[Float[np.ndarray, "_"]]) -> Float[np.ndarra
     assert arena.form.slot is not None, "`arena_of` has asked"
     slot = np.asarray(arena.form.slot)
     return evaluation.table(arena.form._replace(slot=slot), slots)
-
-
-def _legal(source: Any) -> Any:
-    return source != sequence_form.ILLEGAL
 
 
 def _put(parts: list[Any], index: int, part: Any) -> list[Any]:

@@ -21,6 +21,27 @@ counts in their average policies."""
 STEP_SIZE = 16.0
 """Of optimistic Hedge in games, for returns that are 1 wide."""
 
+ESTIMATORS = ("cix", "ix")
+"""Of sampled regrets; at exploration 0 both are importance weights."""
+
+SAMPLED = {
+    "exploration": 0.0,
+    "play_exploration": 0.2,
+    "batch_size": 1024,
+    "step_size": 1.0,
+    "step_size_decay": 1.0,
+    "decay_start": 1000,
+    "magnet_strength": 0.014,
+    "magnet_speed": 1.0,
+    "magnet_speed_decay": 1.0,
+    "average_power": 2.0,
+}
+"""What suits sampled updates of a table on a tree, for the solver and for runs alike. Nothing here knows how
+long a run will be: all that decays does so with the updates made."""
+
+BASELINES = ("history", "state")
+"""What has a value of its own that is subtracted from sampled returns."""
+
 OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 
 COMMON_MODES = ("paper", "dropped")
@@ -87,6 +108,11 @@ def in_unit_interval(name: str, value: Any) -> None:
     array = known(value)
     if array is not None and not np.all((array >= 0) & (array <= 1)):
         raise ValueError(f"{name} must lie in [0, 1], but is {_shown(array)}.")
+
+
+def suited_batch_size(table_size: int) -> int:
+    """Of a sampled update on a tree, which costs a pass over the table: a large one wants more episodes."""
+    return max(int(SAMPLED["batch_size"]), 2 ** (table_size // 20).bit_length())
 
 
 def non_negative(name: str, value: Any) -> None:

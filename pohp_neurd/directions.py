@@ -5,6 +5,7 @@ return: so it has a closed form for the sum over many decisions at one agent sta
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -48,6 +49,8 @@ class Tally(NamedTuple):
     """How often it was taken."""
     episodes: Float[Array, ""]
     """How many episodes the sums are over."""
+    probabilities: Float[Array, "S A"] | None = None
+    """What the actions were drawn from; None for the policy of whoever learns."""
 
 
 Direction = Callable[[Float[Array, "A"], Decision, types.Scalar], Float[Array, "A"]]
@@ -127,7 +130,17 @@ def neurd_cix_summed(
     >>> neurd_cix_summed(jnp.array([0.25, 0.75]), sums, jnp.ones(2, bool), 0.25).tolist()
     [-1.5, 0.5]
     """
-    estimates = sums * jax.vmap(estimators.cix_weight, in_axes=(0, None))(probabilities, exploration)
+    return _summed(estimators.cix_weight, probabilities, sums, legal, exploration)
+
+
+def _summed(
+    weight: Callable[..., Float[Array, ""]],
+    probabilities: types.Probabilities,
+    sums: Float[Array, "A"],
+    legal: types.Mask,
+    exploration: types.Scalar,
+) -> Float[Array, "A"]:
+    estimates = sums * jax.vmap(weight, in_axes=(0, None))(probabilities, exploration)
     return jnp.where(legal, estimates - jnp.sum(probabilities * estimates), 0.0)
 
 
@@ -155,6 +168,23 @@ def neurd_cix(exploration: float | types.Schedule) -> Rule:
     """NeuRD with capped implicit exploration, constant or by any schedule in optax's form."""
     schedule = exploration if callable(exploration) else constant(exploration)
     return Rule(neurd_cix_direction, schedule, neurd_cix_summed)
+
+
+def neurd_ix(exploration: float | types.Schedule) -> Rule:
+    """NeuRD with implicit exploration that is not capped: returns are divided by π(A) + η."""
+
+    def direction(
+        probabilities: types.Probabilities, decision: Decision, exploration: types.Scalar
+    ) -> Float[Array, "A"]:
+        del probabilities
+        return estimators.sampled_advantages(
+            *(decision.return_, decision.action, decision.probability, decision.legal, exploration),
+            baseline=decision.baseline,
+            weight=estimators.ix_weight,
+        )
+
+    schedule = exploration if callable(exploration) else constant(exploration)
+    return Rule(direction, schedule, functools.partial(_summed, estimators.ix_weight))
 
 
 def summed_direction(
@@ -186,9 +216,15 @@ def summed_direction(
     return jnp.sum(jax.vmap(of_one_action)(jnp.arange(sums.shape[0])), axis=0)
 
 
-def rule(name: str, exploration: float | types.Schedule) -> Rule:
-    """The rule that flags call `spg`, `neurd` or `neurd_cix`; only the last looks at `exploration`."""
-    checks.one_of("learner", name, checks.LEARNERS)
+def rule(name: str, exploration: float | types.Schedule, estimator: str = "cix") -> Rule:
+    """The rule that flags call `spg`, `neurd` or `neurd_cix`; only the last looks at `exploration`.
+
+    Regret minimisers are told what NeuRD would add to its logits, by the `estimator` "cix" or "ix".
+    """
+    checks.one_of("learner", name, (*checks.LEARNERS, *checks.MINIMIZERS))
+    checks.one_of("estimator", estimator, checks.ESTIMATORS)
+    if name in checks.MINIMIZERS:
+        return neurd_ix(exploration) if estimator == "ix" else neurd_cix(exploration)
     if name == "neurd_cix":
         return neurd_cix(exploration)
     return spg() if name == "spg" else neurd()

@@ -7,6 +7,7 @@ Returns must not be positive: then every estimate is at least what it estimates 
 that optimism is what explores. In all functions `probability` is the one at which the action was drawn.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -101,8 +102,11 @@ def sampled_advantages(
     exploration: types.Scalar,
     *,
     baseline: types.Scalar = 0.0,
+    weight: Callable[..., Float[Array, ""]] = cix_weight,
 ) -> Float[Array, "A"]:
     """`advantages` from the sampled action's probability alone, which is all that they depend on.
+
+    With `ix_weight` as the `weight` they are IX's.
 
     >>> sampled_advantages(-1.0, 0, 0.25, jnp.array([True, True, False]), 0.25).tolist()
     [-1.5, 0.5, 0.0]
@@ -112,7 +116,7 @@ def sampled_advantages(
     legal = jnp.asarray(legal)
     checks.index("action", action, legal.shape[0])
     probability = _real(probability)
-    scale = (return_ - baseline) * cix_weight(probability, exploration)
+    scale = (return_ - baseline) * weight(probability, exploration)
     taken = jax.nn.one_hot(action, legal.shape[0], dtype=bool)
     return jnp.where(legal, jnp.where(taken, scale * (1.0 - probability), -scale * probability), 0.0)
 

@@ -6,11 +6,10 @@ not know whether a table or a network made the logits, nor where the return came
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array
 from jaxtyping import Float, Int
 
@@ -73,7 +72,7 @@ class State(NamedTuple):
     """What must persist between updates."""
 
     parameters: types.Parameters
-    optimizer: optax.OptState
+    optimizer: Any
     updates: Int[Array, ""]
     magnet: types.Parameters | None
 
@@ -100,7 +99,7 @@ def pseudo_loss(logits: types.Logits, direction: Float[Array, "A"]) -> Float[Arr
 def learner(
     apply: policy.Apply,
     rule: Rule,
-    optimizer: optax.GradientTransformation,
+    optimizer: types.Optimizer,
     *,
     common_mode: str = checks.COMMON_MODE,
     threshold: float | None = None,
@@ -156,6 +155,8 @@ def learner(
         return jnp.sum(losses), aux
 
     def update(state: State, decisions: Decision) -> tuple[State, Info]:
+        import optax
+
         decisions = _batch(decisions)
         exploration = jnp.asarray(read(rule.exploration, state.updates), decisions.probability.dtype)
         gradient, (directions, entropies) = jax.grad(loss_of_all, has_aux=True)(

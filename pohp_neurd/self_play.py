@@ -4,9 +4,7 @@ Pipeline: a training loop; it feeds parameters back. Updates are `sampled`, from
 paper's Monte Carlo update), or `expected`, from exact values.
 """
 
-import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -16,10 +14,13 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import checks, directions, learners, policy, tally_learners, types
-from pohp_neurd.finite import evaluation, graph, rollout, sequence_form
+from pohp_neurd.finite import critic, evaluation, graph, rollout, sequence_form
 from pohp_neurd.finite import tree as trees
-
-NEVER = -1
+from pohp_neurd.loops import NEVER as NEVER
+from pohp_neurd.loops import Loop as Loop
+from pohp_neurd.loops import State as State
+from pohp_neurd.loops import Weights as Weights
+from pohp_neurd.loops import averaged as averaged
 
 
 class Arena(NamedTuple):
@@ -32,66 +33,8 @@ class Arena(NamedTuple):
     arrivals: sequence_form.Arrivals | None = None
     field: graph.Field | None = None
     """Of a graph."""
-
-
-class State(NamedTuple):
-    """What must persist between updates."""
-
-    learner: Any
-    total: list[Float[Array, "_"]]
-    """The weighted sum of realization plans, for the average policy: float64 where that is enabled."""
-    updates: Int[Array, ""]
-    steps: Int[Array, ""]
-    """Decisions sampled since the last call of `advance` began."""
-    diverged: Int[Array, ""]
-    """The number of the first update after which the learner's state was not finite; NEVER if none."""
-    info: learners.Info | None
-    """Of the last update; None where a loop has none."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Weights:
-    """How much update t = 1, 2, … counts in an average policy: t^power / (1 − forgetting)^t.
-
-    The average is what self-play brings to an equilibrium, where the current policy may go in circles. It is
-    exact, in sequence form: each state's policy is weighted with the probability that its own agent would
-    come to it (Hoda et al. 2010; Zinkevich et al. 2007). Uniform at power 0, linear at power 1; geometric
-    with `forgetting`, by which all that was before fades at every update.
-    """
-
-    power: float = 0.0
-    forgetting: float = 0.0
-
-    def __post_init__(self) -> None:
-        checks.non_negative("average power", self.power)
-        checks.in_unit_interval("average forgetting", self.forgetting)
-
-    def add(self, total: Float[Array, "..."], value: Float[Array, "..."], updates: Int[Array, ""]) -> Array:
-        """The running sum after `value`, of the update that follows `updates` others."""
-        weight = (updates.astype(total.dtype) + 1) ** self.power
-        return (1 - self.forgetting) * total + weight * value.astype(total.dtype)
-
-
-def averaged(total: Float[Array, "S A"], legal: Bool[Array, "S A"]) -> Float[Array, "S A"]:
-    """The average policy; uniform at states that were never reached."""
-    mass = jnp.sum(total, axis=1, keepdims=True)
-    allowed = legal.astype(total.dtype)
-    uniform = allowed / jnp.maximum(jnp.sum(allowed, axis=1, keepdims=True), 1.0)
-    return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1.0), uniform)
-
-
-class Loop(NamedTuple):
-    """Self-play as pure functions."""
-
-    init: Callable[..., State]
-    """A fresh state, from an arena and a `key`."""
-    advance: Callable[..., State]
-    """advance(arena, state, num_updates, key=key): the state after that many more updates, jitted. The
-    randomness of an update is a function of `key` and its number: where calls are cut makes no difference."""
-    policies: Callable[[Any, State], Float[Any, "S A"]]
-    """The current policy of all agents as a table."""
-    average: Callable[[Any, State], Float[Any, "S A"]]
-    """The reach-weighted average policy of all agents as a table."""
+    line: critic.Lineage | None = None
+    """Of a tree, for values of histories."""
 
 
 def loop(
@@ -103,6 +46,8 @@ def loop(
     weights: str = "counterfactual",
     alternating: bool = False,
     average: Weights | None = None,
+    baseline_of: str = "state",
+    play_exploration: float = 0.0,
 ) -> Loop:
     """Self-play of n agents.
 
@@ -116,6 +61,10 @@ def loop(
         do on average, or with its "counterfactual" one, as CFR does.
       alternating: one agent learns at each update, in turn.
       average: how updates count in the average policy; None for no average.
+      baseline_of: "history", for sampled returns of a tree that are less the learnt value of every history
+        (`finite.critic`), or "state", for returns as they are: a baseline is then the learner's own matter.
+      play_exploration: ε, with which episodes are played by (1 − ε) π + ε uniform; needs "history", by which
+        that is corrected for.
 
     Returns:
       The loop.
@@ -124,6 +73,13 @@ def loop(
     checks.one_of("weights", weights, ("realization", "counterfactual"))
     checks.positive("scale", scale)
     checks.at_least("num_episodes", num_episodes, 1)
+    checks.one_of("baseline_of", baseline_of, checks.BASELINES)
+    checks.in_unit_interval("play_exploration", play_exploration)
+    judged = baseline_of == "history"
+    if judged and update != "sampled":
+        raise ValueError("baseline_of=history is for update=sampled: expected updates have exact values.")
+    if play_exploration and not judged:
+        raise ValueError("play_exploration needs baseline_of=history, which corrects for it.")
 
     def init(arena: Arena, *, key: types.Key) -> State:
         precision = jnp.asarray(0.0, float).dtype
@@ -135,22 +91,33 @@ def loop(
         fresh = learner.init(arena.seats, key=key)
         dtype = jax.eval_shape(learner.outputs, arena.seats, fresh).logits.dtype
         info = learners.Info(*(jnp.zeros((), dtype) for _ in learners.Info._fields))
-        return State(fresh, total, zero, zero, jnp.asarray(NEVER, jnp.int32), info)
+        if judged and arena.line is None:
+            raise ValueError("baseline_of=history takes a tree, but this is a graph.")
+        values = critic.init(arena.line) if judged and arena.line is not None else None
+        return State(fresh, total, zero, zero, jnp.asarray(NEVER, jnp.int32), info, values)
 
     def seen(
-        arena: Arena, table: Float[Array, "S A"], key: types.Key
-    ) -> tuple[directions.Tally, evaluation.Profile | None]:
-        """What there is to learn from, and the plans of a tree if they had to be made for it."""
+        arena: Arena, state: State, table: Float[Array, "S A"], key: types.Key
+    ) -> tuple[directions.Tally, critic.Critic | None, evaluation.Profile | None]:
+        """What there is to learn from, the next critic, and a tree's plans if they had to be made for it."""
+        values = state.values
         if update == "sampled":
-            tally = rollout.tally(arena.board, rollout.play(arena.board, table, num_episodes, key=key))
-            return jax.tree.map(lambda sums: sums.astype(table.dtype), tally), None
+            uniform = averaged(jnp.zeros_like(table), arena.seats.all.legal)
+            playing = (1 - play_exploration) * table + play_exploration * uniform
+            episodes = rollout.play(arena.board, playing, num_episodes, key=key)
+            if values is None or arena.line is None:
+                tally = rollout.tally(arena.board, episodes)
+            else:
+                tally, values = critic.tally(arena.line, values, table, playing, episodes.end)
+            return jax.tree.map(lambda sums: sums.astype(table.dtype), tally), values, None
         if arena.field is not None:
-            return graph.expected_tally(arena.field, table, arena.seats.all.legal), None
-        return expected_tally(arena, table, weights)
+            return graph.expected_tally(arena.field, table, arena.seats.all.legal), None, None
+        tally, plans = expected_tally(arena, table, weights)
+        return tally, None, plans
 
     def one(arena: Arena, state: State, key: types.Key, last: Bool[Array, ""]) -> State:
         table = policies(arena, state)
-        tally, acting = seen(arena, table, jax.random.fold_in(key, state.updates))
+        tally, values, acting = seen(arena, state, table, jax.random.fold_in(key, state.updates))
         steps = state.steps + jnp.sum(tally.visits).astype(jnp.int32)
         if scale != 1.0:
             tally = tally._replace(returns=tally.returns / scale)
@@ -173,7 +140,7 @@ def loop(
             ]
         fine = checks.all_finite(learnt) | (state.diverged != NEVER)
         diverged = jnp.where(fine, state.diverged, state.updates)
-        return State(learnt, total, state.updates + 1, steps, diverged, info)
+        return State(learnt, total, state.updates + 1, steps, diverged, info, values)
 
     @jax.jit
     def advance(arena: Arena, state: State, num_updates: Int[Array, ""], key: types.Key) -> State:
@@ -225,10 +192,11 @@ def arena_of(
         array = np.asarray(leaf)
         return jnp.asarray(array, dtype if array.dtype.kind == "f" else jnp.int32)
 
-    form = sequence_form.build(tree)
+    form, line = sequence_form.build(tree), critic.lineage(tree)
     if form.slot is None:
-        return Arena(seats, board)
-    return Arena(seats, board, *jax.tree.map(on_device, (form, sequence_form.arrivals(tree))))
+        return Arena(seats, board, line=line)
+    on_devices = jax.tree.map(on_device, (form, sequence_form.arrivals(tree)))
+    return Arena(seats, board, on_devices[0], on_devices[1], line=line)
 
 
 def expected_tally(

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from pohp_neurd import checks, directions, learners, policy, shaping, tabular, types
+from pohp_neurd import checks, directions, learners, minimizers, policy, shaping, tabular, types
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["legal", "features"], meta_fields=[])
@@ -87,6 +86,9 @@ class TallyLearner(NamedTuple):
     """(seats, state, tally, number) -> the state after that update, the first of which is number 0."""
 
 
+AVERAGES = ("episodes", "visits")
+
+
 class TableState(NamedTuple):
     """What a tabular learner remembers."""
 
@@ -125,7 +127,7 @@ def table(
     Returns:
       The learner.
     """
-    checks.one_of("average_over", average_over, ("episodes", "visits"))
+    checks.one_of("average_over", average_over, AVERAGES)
     if not callable(step_size):
         checks.non_negative("step_size", step_size)
     common_mode = "paper" if threshold is None else "dropped"
@@ -148,8 +150,7 @@ def table(
         baseline = values if baseline_rate else None
         direction, info = _follow(rule, shape, seats, logits, None, baseline, tally, updates)
         size = jnp.asarray(directions.read(step_size, updates), dtype)
-        over_visits = average_over == "visits"
-        divisor = jnp.where(visits > 0, visits, 1.0)[:, None] if over_visits else tally.episodes
+        divisor = _divisor(average_over, visits, tally)
         new = logits + size * direction / divisor
         reference = state.magnet
         if magnet is not None:
@@ -160,10 +161,71 @@ def table(
             reference = reference + jnp.asarray(directions.read(magnet.speed, updates), dtype) * (
                 new - reference
             )
-        if baseline_rate:
-            mean = jnp.sum(tally.returns, axis=1) / jnp.maximum(visits, 1.0)
-            values = values + (1.0 - (1.0 - baseline_rate) ** visits) * (mean - values)
+        values = _learnt(values, visits, tally, baseline_rate)
         return TableState(tabular.Table(new, values), reference), info
+
+    return TallyLearner(init, outputs, update)
+
+
+class MinimizerState(NamedTuple):
+    """What the minimisers of all agent states remember."""
+
+    minimizers: Any
+    """Arms first."""
+    values: Float[Array, "S"]
+
+
+def minimizing(
+    minimizer: minimizers.Minimizer,
+    rule: directions.Rule,
+    *,
+    baseline_rate: float | None = None,
+    average_over: str = "visits",
+    dtype: Any = jnp.float32,
+) -> TallyLearner:
+    """A regret minimiser at every agent state, fed with sampled regrets: the paper's reduction, in games.
+
+    The regrets ρ̂(a) = q̂(a) − Σ_b π(b) q̂(b) of a state's decisions are NeuRD-CIX's direction (or IX's, as the
+    rule says), in mean. A state that was not visited is told nothing. With one state, one decision an update
+    and no baseline it is `bandit.reduction`.
+
+    Args:
+      minimizer: of one agent state.
+      rule: how a decision's return becomes a regret for every action.
+      baseline_rate: see `table`, as for the next two. Without a baseline, actions that are not taken look as
+        good as the best return, 0, which keeps a minimiser from forgetting them.
+      average_over: "episodes" or "visits".
+      dtype: of the sums.
+
+    Returns:
+      The learner.
+    """
+    checks.one_of("average_over", average_over, AVERAGES)
+
+    def init(seats: Seats, *, key: types.Key | None = None) -> MinimizerState:
+        del key  # nothing is drawn
+        num_states, num_actions = seats.all.legal.shape
+        zeros = minimizer.init(jnp.zeros((num_actions, num_states), dtype))
+        return MinimizerState(zeros, jnp.zeros(num_states, dtype))
+
+    def outputs(seats: Seats, state: MinimizerState) -> Any:
+        chosen = minimizer.policy(state.minimizers, jnp.asarray(seats.all.legal).T).T
+        # Softmax makes the same policy of these; what is never chosen keeps less than any draw can hit.
+        return policy.Output(jnp.log(jnp.maximum(chosen, jnp.finfo(chosen.dtype).tiny)), state.values)
+
+    def update(
+        seats: Seats, state: MinimizerState, tally: directions.Tally, updates: Int[Array, ""]
+    ) -> tuple[MinimizerState, learners.Info]:
+        logits, visits = outputs(seats, state).logits, jnp.sum(tally.visits, axis=1)
+        baseline = state.values if baseline_rate else None
+        direction, info = _follow(rule, shaping.shape(), seats, logits, None, baseline, tally, updates)
+        chosen = jax.vmap(policy.probabilities)(logits, seats.all.legal)
+        regrets = jnp.where(
+            seats.all.legal, direction - jnp.sum(chosen * direction, axis=1, keepdims=True), 0.0
+        )
+        told = minimizer.observe(state.minimizers, (regrets / _divisor(average_over, visits, tally)).T)
+        kept = jax.tree.map(lambda new, old: jnp.where(visits[None] > 0, new, old), told, state.minimizers)
+        return MinimizerState(kept, _learnt(state.values, visits, tally, baseline_rate)), info
 
     return TallyLearner(init, outputs, update)
 
@@ -191,7 +253,7 @@ class NetworkState(NamedTuple):
     """What a neural learner remembers; a tuple of one for shared, of P for separate parameters."""
 
     parameters: tuple[types.Parameters, ...]
-    optimizers: tuple[optax.OptState, ...]
+    optimizers: tuple[Any, ...]
     magnets: tuple[types.Parameters, ...]
     averages: tuple[Smoothed, ...]
 
@@ -199,7 +261,7 @@ class NetworkState(NamedTuple):
 def network(
     model: policy.Model,
     rule: directions.Rule,
-    optimizers: Sequence[optax.GradientTransformation],
+    optimizers: Sequence[types.Optimizer],
     *,
     magnet: shaping.Magnet | None = None,
     common_mode: str = checks.COMMON_MODE,
@@ -276,6 +338,8 @@ def network(
         return _stepped(state, gradients, updates), info
 
     def _stepped(state: NetworkState, gradients: Any, updates: Int[Array, ""]) -> NetworkState:
+        import optax
+
         parts = []
         for group, old in enumerate(zip(*state, strict=True)):
             parameters, optimizer_state, reference, smoothed = old
@@ -295,6 +359,21 @@ def network(
         return NetworkState(*(tuple(part) for part in zip(*parts, strict=True)))
 
     return TallyLearner(init, outputs, update)
+
+
+def _divisor(average_over: str, visits: Float[Array, "S"], tally: directions.Tally) -> Array:
+    over_visits = average_over == "visits"
+    return jnp.where(visits > 0, visits, 1.0)[:, None] if over_visits else tally.episodes
+
+
+def _learnt(
+    values: Float[Array, "S"], visits: Float[Array, "S"], tally: directions.Tally, rate: float | None
+) -> Float[Array, "S"]:
+    """Running means of the states' returns, which move by `rate` with every visit."""
+    if not rate:
+        return values
+    mean = jnp.sum(tally.returns, axis=1) / jnp.maximum(visits, 1.0)
+    return values + (1.0 - (1.0 - rate) ** visits) * (mean - values)
 
 
 def averaged(state: NetworkState) -> NetworkState:
@@ -330,7 +409,9 @@ def _follow(
     legal = jnp.asarray(seats.all.legal)
     sums = tally.returns if values is None else tally.returns - tally.visits * values[:, None]
     exploration = jnp.asarray(directions.read(rule.exploration, updates), logits.dtype)
-    probabilities = jax.vmap(policy.probabilities)(logits, legal)
+    probabilities = tally.probabilities
+    if probabilities is None:
+        probabilities = jax.vmap(policy.probabilities)(logits, legal)
     add = jax.vmap(directions.summed_direction, in_axes=(None, 0, 0, 0, None))
     # Agent by agent, which is how XLA rounds as it did in the runs on record.
     parts = [add(rule, probabilities[at], sums[at], legal[at], exploration) for at in seats.rows]

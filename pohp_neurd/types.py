@@ -31,6 +31,9 @@ History: TypeAlias = Any
 Parameters: TypeAlias = Any
 """Parameters of a model: a pytree of arrays, which only the model and the optimizer look into."""
 
+Optimizer: TypeAlias = Any
+"""One of optax, whose import takes half a second: only what steps loads it."""
+
 Key: TypeAlias = UInt32[Array, "2"] | Array
 """A JAX random key, old style or new."""
 

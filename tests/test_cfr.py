@@ -27,7 +27,7 @@ class Run:
     def __init__(self, tree, minimizer, *, dtype=jnp.float64, power=1.0, **options):
         with jax.enable_x64(True):
             self.arena = cfr.arena_of(tree, dtype)
-            self.loop = cfr.loop(minimizer, average=self_play.Weights(power), **options)
+            self.loop = cfr.loop(cfr.regrets(minimizer), average=self_play.Weights(power), **options)
             self.state = self.loop.init(self.arena)
 
     def advance(self, count):
@@ -194,5 +194,5 @@ def test_calls_make_no_difference(count_compilations):
 def test_imperfect_recall_is_refused():
     with pytest.warns(UserWarning, match="observation strings stand in"):
         tree = openspiel.compile_game("deep_sea(size=3)")
-    with pytest.raises(ValueError, match="has no perfect recall, which minimisers"):
+    with pytest.raises(ValueError, match="has no perfect recall, which expected updates"):
         Run(tree, minimizers.regret_matching())

@@ -6,19 +6,74 @@ import numpy as np
 import pytest
 from pohp_neurd.games import matrix_game
 
-from pohp_neurd import directions, exact, openspiel, policy, self_play, tally_learners
+from pohp_neurd import cfr, directions, exact, openspiel, policy, self_play, shaping, tally_learners
+
+
+def finished(loop, arena, iterations):
+    """The current and the average policy, and the last update's figures."""
+    with jax.enable_x64(True):
+        state = loop.init(arena, key=jax.random.key(0))
+        state = loop.advance(arena, state, np.int32(iterations), jax.random.key(1))
+        return [np.asarray(find(arena, state)) for find in (loop.policies, loop.average)], state.info
+
+
+def in_slots(tree, rule, learning, iterations, *, alternating=False, **options):
+    with jax.enable_x64(True):
+        arena = cfr.arena_of(tree, jnp.float64)
+    local = cfr.table(rule, **learning, **options)
+    loop = cfr.loop(local, average=self_play.Weights(1.0), alternating=alternating, figures=True)
+    return finished(loop, arena, iterations)
+
+
+def in_tables(tree, rule, learning, iterations, **options):
+    with jax.enable_x64(True):
+        arena = self_play.arena_of(tree, jnp.float64)
+    learning = tally_learners.table(rule, baseline_rate=None, dtype=jnp.float64, **learning)
+    average = self_play.Weights(1.0)
+    loop = self_play.loop(learning, num_episodes=1, update="expected", average=average, **options)
+    return finished(loop, arena, iterations)
 
 
 def run(tree, iterations, step_size):
     """NeuRD on counterfactual advantages, which is CFR with Hedge: the current and the average policy."""
     with jax.enable_x64(True):
-        arena = self_play.arena_of(tree, jnp.float64)
-        rule, options = directions.neurd(), {"baseline_rate": None, "dtype": jnp.float64}
-        learner = tally_learners.table(rule, step_size=step_size, **options)
-        loop = self_play.loop(learner, num_episodes=1, update="expected", average=self_play.Weights())
-        state = loop.init(arena, key=jax.random.key(0))
-        state = loop.advance(arena, state, np.int32(iterations), jax.random.key(1))
-        return np.asarray(loop.policies(arena, state)), np.asarray(loop.average(arena, state))
+        arena = cfr.arena_of(tree, jnp.float64)
+    learner = cfr.table(directions.neurd(), step_size=step_size, average_over="episodes")
+    loop = cfr.loop(learner, average=self_play.Weights(), alternating=False)
+    return finished(loop, arena, iterations)[0]
+
+
+MAGNET = shaping.Magnet(0.3, directions.decaying(0.2, power=1.0, start=2.0))
+OPTIONS = {
+    "magnet": (directions.neurd(), {"magnet": MAGNET, "average_over": "episodes"}, {}),
+    "cix": (directions.neurd_cix(0.1), {"average_over": "visits", "threshold": 0.4}, {"scale": 4.0}),
+    "spg": (
+        directions.spg(),
+        {"entropy_cost": 0.2, "average_over": "episodes"},
+        {"weights": "realization"},
+    ),
+    "mean": (directions.neurd(), {"average_over": "visits", "magnet": MAGNET}, {"weights": "realization"}),
+}
+THREE = pytest.param("kuhn_poker(players=3)", marks=pytest.mark.thorough)
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", THREE])
+@pytest.mark.parametrize("which", OPTIONS)
+def test_slots_are_the_table_that_learns_from_tallies(which, name):
+    rule, learning, options = OPTIONS[which]
+    tree = openspiel.compile_game(name)
+    both = [find(tree, rule, {"step_size": 0.7, **learning}, 9, **options) for find in (in_slots, in_tables)]
+    np.testing.assert_allclose(both[0][0], both[1][0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(both[0][1], both[1][1], rtol=1e-9)
+
+
+@pytest.mark.thorough
+def test_a_turn_of_every_player_is_one_player_at_a_time():
+    tree = openspiel.compile_game("kuhn_poker(players=3)")
+    learning = {"step_size": 0.7, "magnet": shaping.Magnet(0.1, 0.0), "average_over": "visits"}
+    turns, _ = in_slots(tree, directions.neurd(), learning, 4, alternating=True)
+    single, _ = in_tables(tree, directions.neurd(), learning, 12, alternating=True)
+    np.testing.assert_allclose(turns[0], single[0], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -74,5 +129,5 @@ def test_imperfect_recall_is_refused():
     state = loop.init(arena, key=jax.random.key(0))
     with pytest.raises(ValueError, match="expected updates need perfect recall"):
         loop.advance(arena, state, np.int32(1), jax.random.key(0))
-    with pytest.raises(ValueError, match="has no perfect recall, which average policies need"):
+    with pytest.raises(ValueError, match="has no perfect recall, which expected updates"):
         openspiel.NeuRDCIXSolver(tree)

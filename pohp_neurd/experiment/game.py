@@ -237,27 +237,40 @@ class Counted(NamedTuple):
 @functools.lru_cache(maxsize=1)
 def _loop(config: game_config.Config, world: Any) -> tuple[self_play.Loop, Any]:
     """What runs with different seeds share, so that the second compiles nothing."""
-    if config.learner in checks.MINIMIZERS:
-        minimizer = minimizers.minimizer(
-            config.learner, (config.step_size or 0.0) / self_play.scale_of(world)
-        )
-        with jax.enable_x64(True):
-            arena: Any = cfr.arena_of(world, config.precision)
-        return cfr.loop(minimizer, average=self_play.Weights(config.average_power or 0.0)), arena
+    weights = self_play.Weights(config.average_power or 0.0, config.average_forgetting or 0.0)
+    if (config.play, config.policy, config.update) == game_config.KINDS["table expected"]:
+        return _exact_loop(config, world, weights)
     neural_policy = config.policy == "neural"
     seen = compiling.features_of(world) if neural_policy else None
     arena = self_play.arena_of(world, features=seen)
-    weights = self_play.Weights(config.average_power or 0.0, config.average_forgetting or 0.0)
     loop = self_play.loop(
         _network_learner(config, world, arena.seats) if neural_policy else _table_learner(config),
         num_episodes=config.batch_size or 1,
         scale=self_play.scale_of(world),
         update=config.update,
         weights=config.weights,
-        alternating=config.alternating,
+        alternating=bool(config.alternating),
         average=None if neural_policy or arena.form is None else weights,
+        baseline_of=config.baseline_of or "state",
+        play_exploration=config.play_exploration or 0.0,
     )
     return loop, arena
+
+
+def _exact_loop(
+    config: game_config.Config, tree: trees.Tree, weights: self_play.Weights
+) -> tuple[self_play.Loop, cfr.Arena]:
+    """Expected updates of a table on a tree."""
+    scale = self_play.scale_of(tree)
+    if config.learner in checks.MINIMIZERS:
+        step = (config.step_size or 0.0) / scale
+        local = cfr.regrets(minimizers.minimizer(config.learner, step))
+    else:
+        local = cfr.table(rule(config), **_learning(config), scale=scale, weights=config.weights)
+    with jax.enable_x64(True):
+        arena = cfr.arena_of(tree, config.precision)
+    alternating, figures = bool(config.alternating), local.figures is not None
+    return cfr.loop(local, average=weights, alternating=alternating, figures=figures), arena
 
 
 def _compiled(config: game_config.Config, world: exact.World) -> run_loop.Task:
@@ -337,7 +350,7 @@ def _saved(
     config: game_config.Config, current: Sequence[Any], average: Sequence[Any], world: Any = None
 ) -> saved.Saved:
     about = saved.About(
-        *(config.game, "neural", config.hidden_layers, config.baseline, len(current)),
+        *(config.game, "neural", config.hidden_layers, _critic(config), len(current)),
         compiled="tree" if world is None else "graph",
     )
     return saved.Saved(about, current, average, world=world)
@@ -373,7 +386,7 @@ def _live(config: game_config.Config) -> run_loop.Task:
         learner,
         batch_episodes=config.batch_size or 1,
         separate=separate,
-        alternating=config.alternating,
+        alternating=bool(config.alternating),
         seed=config.seed,
     )
 
@@ -420,16 +433,35 @@ def _live(config: game_config.Config) -> run_loop.Task:
     )
 
 
+def _critic(config: game_config.Config) -> bool:
+    """Whether a network has one."""
+    return config.baseline and config.baseline_of == "state"
+
+
+def _state_baseline(config: game_config.Config) -> bool:
+    """Whether the learner itself has a baseline."""
+    return _critic(config) and config.update == "sampled"
+
+
 def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:
-    return tally_learners.table(
-        rule(config),
-        step_size=step_size(config),
-        magnet=magnet(config),
-        threshold=config.threshold,
-        entropy_cost=config.entropy_cost,
-        baseline_rate=0.05 if config.baseline and config.update == "sampled" else None,
-        average_over=config.average_over,
-    )
+    rate = 0.05 if _state_baseline(config) else None
+    if config.learner in checks.MINIMIZERS:
+        minimizer = minimizers.minimizer(config.learner, config.step_size or 0.0)
+        return tally_learners.minimizing(
+            minimizer, rule(config), baseline_rate=rate, average_over=config.average_over
+        )
+    return tally_learners.table(rule(config), baseline_rate=rate, **_learning(config))
+
+
+def _learning(config: game_config.Config) -> dict[str, Any]:
+    """What all tables have."""
+    return {
+        "step_size": step_size(config),
+        "magnet": magnet(config),
+        "threshold": config.threshold,
+        "entropy_cost": config.entropy_cost,
+        "average_over": config.average_over,
+    }
 
 
 def _network_learner(
@@ -440,7 +472,7 @@ def _network_learner(
     one_each = [optimizer(config, every=every, first=seat % every) for seat in range(len(seats.sizes))]
     return tally_learners.network(
         neural.network(
-            seats.all.features.shape[1], world.num_actions, torso=config.hidden_layers, critic=config.baseline
+            seats.all.features.shape[1], world.num_actions, torso=config.hidden_layers, critic=_critic(config)
         ),
         rule(config),
         [optimizer(config)] if config.shared else one_each,
@@ -448,9 +480,9 @@ def _network_learner(
         common_mode=config.common_mode,
         threshold=config.threshold,
         entropy_cost=config.entropy_cost,
-        baseline=config.baseline and config.update == "sampled",
+        baseline=_state_baseline(config),
         average_rate=config.average_forgetting or 0.0,
-        alternating=config.alternating,
+        alternating=bool(config.alternating),
     )
 
 
@@ -459,7 +491,7 @@ def rule(config: game_config.Config) -> directions.Rule:
     exploration: Any = config.exploration or 0.0
     if config.exploration_decay:
         exploration = scheduled(config, exploration, config.exploration_decay)
-    return directions.rule(config.learner, exploration)
+    return directions.rule(config.learner, exploration, config.estimator)
 
 
 def step_size(config: game_config.Config) -> Any:
@@ -483,7 +515,7 @@ def magnet(config: game_config.Config, scale: float = 1.0) -> shaping.Magnet | N
         )
     speed = min((config.magnet_speed or 0.0) / start, 1.0)
     return shaping.Magnet(
-        scheduled(config, scale * config.magnet_strength, config.magnet_decay),
+        scheduled(config, scale * config.magnet_strength, config.magnet_decay or 0.0),
         directions.decaying(speed, power=config.magnet_speed_decay or 0.0, start=start),
     )
 

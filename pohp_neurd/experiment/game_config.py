@@ -25,19 +25,22 @@ KINDS = {
 }
 """The kinds of runs: their play, policy and update."""
 
+_TABLE = checks.SAMPLED
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "episodes": (10_000_000, None, 60_000_000, None, 200_000, 20_000_000, None, 20_000_000, None),
     "iterations": (None, 50_000, None, 5_000, None, None, 4_000, None, 2_000),
-    "exploration": (0.02, 0.0, 0.1, 0.0, 0.1, 0.02, 0.0, 0.02, 0.02),
-    "batch_size": (2048, 1, 4096, 1, 256, 4096, 1, 16384, 1),
-    "step_size": (2.0, 0.4, 0.0047, 0.0047, 0.01, 2.0, 0.4, 0.01, 0.01),
-    "step_size_decay": (0.5, 0.0, 0.5, 0.5, 0.0, 0.5, 0.0, 0.5, 0.5),
-    "cooling": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
-    "decay_start": (540, 100, 900, 900, 100, 540, 100, 300, 300),
-    "magnet_strength": (0.016, 0.01, 0.012, 0.012, 0.05, 0.016, 0.1, 0.02, 0.02),
-    "magnet_speed": (1.0, 0.04, 2.0, 2.0, 1.0, 1.0, 0.4, 2.0, 2.0),
-    "magnet_speed_decay": (1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
-    "average_power": (1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "exploration": (_TABLE["exploration"], 0.0, 0.1, 0.0, 0.1, 0.02, 0.0, 0.02, 0.02),
+    "play_exploration": (_TABLE["play_exploration"], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "batch_size": (_TABLE["batch_size"], 1, 4096, 1, 256, 4096, 1, 16384, 1),
+    "step_size": (_TABLE["step_size"], 4.0, 0.0047, 0.0047, 0.01, 2.0, 0.4, 0.01, 0.01),
+    "step_size_decay": (_TABLE["step_size_decay"], 0.0, 0.5, 0.5, 0.0, 0.5, 0.0, 0.5, 0.5),
+    "cooling": (0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
+    "decay_start": (_TABLE["decay_start"], 100, 900, 900, 100, 540, 100, 300, 300),
+    "magnet_strength": (_TABLE["magnet_strength"], 0.05, 0.012, 0.012, 0.05, 0.016, 0.1, 0.02, 0.02),
+    "magnet_decay": (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "magnet_speed": (_TABLE["magnet_speed"], 8.0, 2.0, 2.0, 1.0, 1.0, 0.4, 2.0, 2.0),
+    "magnet_speed_decay": (_TABLE["magnet_speed_decay"], 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
+    "average_power": (_TABLE["average_power"], 4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     "average_forgetting": (0.0, 0.0, 0.001, 0.001, 0.0, 0.0, 0.0, 0.001, 0.001),
 }
 DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
@@ -46,7 +49,7 @@ DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
 }
 """What is used where the user says nothing, for each kind of run."""
 
-_CIX = {"learner": "neurd_cix"}
+_CIX = {"learner": ("neurd_cix", *checks.MINIMIZERS)}
 _TABULAR, _NEURAL = {"policy": "tabular"}, {"policy": "neural"}
 _GRAPH, _TREE = {"play": ("auto", "graph")}, {"play": ("auto", "compiled")}
 
@@ -76,8 +79,8 @@ class Config:
     policy: str = field("tabular", "tabular or neural.", choices=("tabular", "neural"))
     learner: str = field(
         "neurd_cix",
-        "spg, neurd or neurd_cix; of tables with update=expected also regret_matching (CFR), rm_plus (CFR+), "
-        "predictive_rm_plus (PCFR+) or optimistic_hedge, by turns of the players.",
+        "spg, neurd or neurd_cix; of tables also regret_matching (CFR), rm_plus (CFR+), predictive_rm_plus "
+        "(PCFR+) or optimistic_hedge, with update=expected by turns of the players.",
         choices=(*checks.LEARNERS, *checks.MINIMIZERS),
     )
     update: str = field(
@@ -135,10 +138,22 @@ class Config:
     checkpoint_every: int = field(10, "Evaluations between two checkpoints.", at_least=1)
     exploration: float | None = _open(
         "exploration",
-        "η of NeuRD-CIX in [0, 1]: 0 is NeuRD.",
+        "η of NeuRD-CIX, and of sampled regrets, in [0, 1]: 0 is NeuRD, and importance weights.",
         topic="The update",
         check=checks.in_unit_interval,
         only_for=_CIX,
+    )
+    play_exploration: float | None = _open(
+        "play_exploration",
+        "ε: episodes are played by (1 - ε) π + ε uniform, and corrected for that; with baseline_of=history.",
+        check=checks.in_unit_interval,
+        only_for={"update": "sampled", **_TREE},
+    )
+    estimator: str = field(
+        "cix",
+        "Of regret minimisers: returns are divided by min(1, π + η) (cix) or by π + η (ix).",
+        choices=checks.ESTIMATORS,
+        only_for={"learner": tuple(checks.MINIMIZERS), "update": "sampled"},
     )
     step_size: float | None = _open(
         "step_size",
@@ -155,8 +170,14 @@ class Config:
     )
     exploration_decay: float = field(0.0, "The same power for η.", check=checks.non_negative, only_for=_CIX)
     decay_start: int | None = _open("decay_start", "See --step_size_decay; in updates.", at_least=1)
-    baseline: bool = field(
-        True, "Subtract a learned state value from returns.", only_for={"update": "sampled"}
+    baseline: bool = field(True, "Subtract a learned value from returns.", only_for={"update": "sampled"})
+    baseline_of: str | None = field(
+        None,
+        "Whose value that is: of every history of a tree, which takes the noise of later moves too, or of "
+        "every state.",
+        choices=checks.BASELINES,
+        shown="history in trees, but for SPG; state elsewhere",
+        only_for={"update": "sampled"},
     )
     average_over: str = field(
         "visits",
@@ -170,7 +191,12 @@ class Config:
         choices=("counterfactual", "realization"),
         only_for={"update": "expected", **_TREE},
     )
-    alternating: bool = field(False, "Update one agent at a time.")
+    alternating: bool | None = field(
+        None,
+        "Update one agent at a time: at each update another; by expected updates of tables on trees, each in "
+        "turn.",
+        shown="true for those, else false",
+    )
     threshold: float | None = field(
         None,
         "Logits are not pushed beyond this; none for no bound.",
@@ -183,7 +209,9 @@ class Config:
         "Pull to the magnet, for returns scaled to [-1, 0]; 0 for none.",
         check=checks.non_negative,
     )
-    magnet_decay: float = field(0.0, "Its power of decay over time.", check=checks.non_negative)
+    magnet_decay: float | None = _open(
+        "magnet_decay", "Its power of decay over time.", check=checks.non_negative
+    )
     # With speed 0 the magnet stays where it began, which for a table is the uniform policy.
     magnet_speed: float | None = _open(
         "magnet_speed",
@@ -208,9 +236,9 @@ class Config:
     )
     precision: str = field(
         "float64",
-        "Of regret minimisers: float32 or float64.",
+        "Of tables with update=expected, on trees: float32 or float64.",
         choices=("float32", "float64"),
-        only_for={"learner": tuple(checks.MINIMIZERS)},
+        only_for={"update": "expected", **_TABULAR, **_TREE},
     )
     hidden_layers: tuple[int, ...] = field(
         (128, 128), "Units of each hidden layer.", topic="Networks", only_for=_NEURAL
@@ -242,8 +270,12 @@ class Config:
             raise ValueError("episodes is for update=sampled: expected updates are counted in iterations.")
         if not sampled and self.batch_size not in (None, 1):
             raise ValueError(f"batch_size is for update=sampled, but is {self.batch_size}.")
-        if self.learner in checks.MINIMIZERS and (sampled or self.policy != "tabular"):
-            raise ValueError(f"learner={self.learner} takes policy=tabular and update=expected.")
+        if self.learner in checks.MINIMIZERS and self.policy != "tabular":
+            raise ValueError(
+                f"learner={self.learner} takes policy=tabular: a network has no regrets to match."
+            )
+        if self.baseline_of is not None and not self.baseline:
+            raise ValueError("baseline_of is for baseline=true: leave one of the two out.")
         if self.play == "live" and (self.policy, self.update) != ("neural", "sampled"):
             raise ValueError(
                 f"live play trains policy=neural with update=sampled, but policy is {self.policy} "
@@ -270,13 +302,21 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     config = dataclasses.replace(config, play=play)
     kind = (play, config.policy, config.update)
     filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
-    if (play, config.policy, config.update) == KINDS["table"] and config.batch_size is None:
-        filled["batch_size"] = max(DEFAULTS[kind]["batch_size"], 2 ** (table_size // 20).bit_length())
+    if kind == KINDS["table"] and config.batch_size is None:
+        filled["batch_size"] = checks.suited_batch_size(table_size)
     if config.learner in checks.MINIMIZERS and config.average_power is None:
         filled["average_power"] = checks.MINIMIZERS[config.learner]
     if config.learner in checks.MINIMIZERS and config.step_size is None:
         filled["step_size"] = checks.STEP_SIZE
+    if config.alternating is None:
+        filled["alternating"] = kind == KINDS["table expected"]
+    if config.baseline_of is None:
+        tree = play == "compiled" and config.update == "sampled"
+        filled["baseline_of"] = "history" if tree and config.baseline and config.learner != "spg" else "state"
+    if filled.get("baseline_of") == "state":
+        filled["play_exploration"] = config.play_exploration or 0.0
     config = dataclasses.replace(config, **filled)
+    _check_baseline(config)
     if config.eval_every is None and play != "graph":
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
     if play != "live" and config.policy == "neural":
@@ -295,9 +335,28 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     return config
 
 
-_FOR_MINIMIZERS = (
-    *("game", "policy", "learner", "update", "play", "max_histories", "seed", "iterations", "eval_every"),
-    *("checkpoint_every", "average_power", "precision"),
+def _check_baseline(config: Config) -> None:
+    """Refuses what a resolved config cannot have of values of histories and of exploring play."""
+    if config.baseline_of == "history" and config.play != "compiled":
+        raise ValueError(f"baseline_of=history takes a tree, which a {config.play} run has not.")
+    if config.play_exploration and config.baseline_of != "history":
+        raise ValueError("play_exploration needs baseline_of=history, which corrects for it.")
+    if config.play_exploration and config.learner == "spg":
+        raise ValueError(
+            "play_exploration is not for learner=spg, whose direction is of its own policy's draws."
+        )
+
+
+_FOR_MINIMIZERS = {
+    "expected": ("iterations", "precision"),
+    "sampled": (
+        *("episodes", "batch_size", "exploration", "exploration_decay", "play_exploration", "estimator"),
+        *("baseline", "baseline_of", "average_over", "average_forgetting", "alternating", "decay_start"),
+    ),
+}
+_ALWAYS = (
+    *("game", "policy", "learner", "update", "play", "max_histories", "seed", "eval_every"),
+    *("checkpoint_every", "average_power"),
 )
 
 
@@ -306,7 +365,7 @@ def refuse_unread(config: Config, given: Collection[str]) -> None:
     schema.refuse_unread(config, given)
     if config.learner in checks.MINIMIZERS:
         steps = ["step_size"] if config.learner == "optimistic_hedge" else []
-        for name in sorted(set(given) - {*_FOR_MINIMIZERS, *steps}):
+        for name in sorted(set(given) - {*_ALWAYS, *_FOR_MINIMIZERS[config.update], *steps}):
             raise ValueError(f"{name} is not read by learner={config.learner}: leave it out.")
 
 

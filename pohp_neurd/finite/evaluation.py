@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Num
 
 from pohp_neurd.finite import sequence_form
 from pohp_neurd.types import ArrayLike as Array
@@ -64,9 +64,9 @@ def flat(values: Rectangles, like: Float[Array, "..."]) -> Float[Array, "_"]:
     return numpy.concatenate([numpy.zeros(0, like.dtype), *pieces])
 
 
-def rectangles(agent: sequence_form.AgentForm, values: Float[Array, "slots"]) -> Rectangles:
+def rectangles(agent: sequence_form.AgentForm, values: Num[Array, "slots"]) -> list[list[Any]]:
     """An agent's slots, cut into its rectangles."""
-    pieces: Rectangles = []
+    pieces: list[list[Any]] = []
     start = 0
     for level in agent.levels:
         pieces.append([])
@@ -202,11 +202,14 @@ def outcome(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Ou
 
 def counterfactual_reach(arrivals: sequence_form.Arrivals, acting: Profile) -> Float[Array, "S"]:
     """The probability with which chance and the other agents let each information state happen."""
-    sums = []
-    for agent, blocks in enumerate(arrivals.sums):
-        others = [plan for other, plan in enumerate(acting.plans) if other != agent]
-        sums.append(_sum(blocks, others, acting.plans[agent]))
+    sums = [arrival(blocks, acting, agent) for agent, blocks in enumerate(arrivals.sums)]
     return jnp.concatenate(sums)[arrivals.place]
+
+
+def arrival(blocks: sequence_form.Sums, acting: Profile, agent: int) -> Float[Array, "groups"]:
+    """The same of one agent's states, in the order of its sums of arrivals."""
+    others = [plan for other, plan in enumerate(acting.plans) if other != agent]
+    return _sum(blocks, others, acting.plans[agent])
 
 
 def _sum(

@@ -119,11 +119,14 @@ class Arrivals(NamedTuple):
     """Each information state's place among all these sums."""
 
 
-def arrivals(tree: trees.Tree) -> Arrivals:
-    """The sums over the histories of every information state; needs perfect recall, as `build` tells."""
+def arrivals(tree: trees.Tree, *, padding: int = 0) -> Arrivals:
+    """The sums over the histories of every information state, for plans of a form of the same `padding`.
+
+    Needs perfect recall, as `build` tells.
+    """
     recall = _recall_states(tree)
     row = recall.information_state
-    slots = [_slots(tree, recall, row, agent) for agent in range(tree.num_agents)]
+    slots = [_slots(tree, recall, row, agent, padding) for agent in range(tree.num_agents)]
     last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
     chance = tree.chance_reach
     sums, owners = [], []
@@ -131,7 +134,7 @@ def arrivals(tree: trees.Tree) -> Arrivals:
         rows = np.flatnonzero(tree.player == agent)
         rows = rows[np.argsort(tree.information_state[rows], kind="stable")]
         others = [last[other][rows] for other in range(tree.num_agents) if other != agent]
-        found, states = _sums(tree.information_state[rows], others, chance[rows])
+        found, states = _sums(tree.information_state[rows], others, chance[rows], padding)
         sums.append(found)
         owners.append(states)
     order = np.concatenate(owners)

@@ -419,3 +419,9 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                     rows.rewards.extend(state.returns())
             row += 1
     return rows, np.stack(tensors) if tensors else None
+
+
+def float64(table: Any) -> Float[np.ndarray, "... S A"]:
+    """Rows that sum to 1 as exactly as float64 can: OpenSpiel's samplers insist on it."""
+    array = np.asarray(table, np.float64)
+    return array / array.sum(axis=-1, keepdims=True)

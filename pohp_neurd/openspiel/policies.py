@@ -229,7 +229,7 @@ def _is_of(state: Any, game: Any) -> bool:
 def _checked(world: trees.Tree | graph.Graph, table: Any) -> Table:
     checks.shape("table", table, world.legal.shape)
     exact.check_policy(table, world)
-    return float64(table)
+    return compiling.float64(table)
 
 
 def _computed(network: Any, seen: np.ndarray, actions: list[int], num_actions: int) -> np.ndarray:
@@ -237,7 +237,7 @@ def _computed(network: Any, seen: np.ndarray, actions: list[int], num_actions: i
     model, parameters = network
     legal = np.zeros((1, num_actions), bool)
     legal[0, actions] = True
-    return float64(policies.table(model.apply, parameters, seen[None], legal))[0]
+    return compiling.float64(policies.table(model.apply, parameters, seen[None], legal))[0]
 
 
 class TurnsPolicy(openspiel_policy.TabularPolicy):
@@ -296,7 +296,7 @@ def table_of(tree: trees.Tree, policy: Any) -> np.ndarray:
 
 def to_tabular_policy(tree: trees.Tree, policy: Any) -> openspiel_policy.TabularPolicy:
     """`policy` as OpenSpiel's TabularPolicy, without another walk over the game."""
-    table = float64(table_of(tree, policy))
+    table = compiling.float64(table_of(tree, policy))
     witnesses = witness_states(tree)
     states = {state.history_str(): state for state in witnesses}
     tabular = TurnsPolicy(compiling.game_of(tree), states=states)
@@ -307,7 +307,7 @@ def to_tabular_policy(tree: trees.Tree, policy: Any) -> openspiel_policy.Tabular
 
 def to_pyspiel_policy(tree: trees.Tree, policy: Any) -> pyspiel.TabularPolicy:
     """`policy` as C++'s TabularPolicy, for C++ algorithms."""
-    table = float64(table_of(tree, policy))
+    table = compiling.float64(table_of(tree, policy))
     return pyspiel.TabularPolicy(
         {
             name: [(int(action), float(row[action])) for action in np.flatnonzero(legal)]
@@ -382,12 +382,6 @@ def _from_networks(tree: trees.Tree, networks: Any, rows: Any) -> Table:
         for (model, parameters), chosen in zip(networks, rows, strict=True)
     ]
     return np.concatenate([np.asarray(part) for part in parts])
-
-
-def float64(table: Any) -> Table:
-    """Rows that sum to 1 as exactly as float64 can: OpenSpiel's samplers insist on it."""
-    array = np.asarray(table, np.float64)
-    return array / array.sum(axis=-1, keepdims=True)
 
 
 def nash_conv(tree_or_game: Any, policy: Any) -> float | Float[np.ndarray, "K"]:

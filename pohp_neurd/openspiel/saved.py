@@ -128,7 +128,7 @@ def table(saved: Saved, world: exact.World, which: str | None = None) -> np.ndar
     if saved.about.kind == "neural":
         model, parameters = network(saved, which)
         chosen = policy.table(model.apply, parameters, compiling.features_of(world), world.legal)
-    return policies.float64(chosen)
+    return compiling.float64(chosen)
 
 
 def _chosen(saved: Saved, which: str | None) -> Any:

@@ -10,7 +10,6 @@ from pohp_neurd import cfr, checks, directions, exact, minimizers, self_play, sh
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel import policies
 
 
 class _Suited(NamedTuple):
@@ -21,14 +20,30 @@ class _Suited(NamedTuple):
     magnet_strength: Any
     magnet_speed: Any
     batch_size: int = 1
+    average_power: float = 1.0
 
 
+_SAMPLED, _START = checks.SAMPLED, checks.SAMPLED["decay_start"]
 _decaying = directions.decaying
 _falling = _decaying(1.0, power=0.5, start=1000.0)
 _settling = _decaying(1 / 540, power=1.0, start=540.0)
 _SUITED = {
-    ("tree", "expected"): _Suited(0.0, 0.4, 0.01, 0.0004),
-    ("tree", "sampled"): _Suited(0.05, _falling, 0.01, 0.0004, 16),
+    # The players take turns: such large steps need it. The magnet is a mean of the policies so far, late ones
+    # most, and pulls less and less: so the current policy comes to an equilibrium.
+    ("tree", "expected"): _Suited(
+        0.0,
+        4.0,
+        _decaying(0.05, power=1.0, start=100.0),
+        _decaying(0.08, power=1.0, start=100.0),
+        average_power=4.0,
+    ),
+    ("tree", "sampled"): _Suited(
+        _SAMPLED["exploration"],
+        _decaying(_SAMPLED["step_size"], power=_SAMPLED["step_size_decay"], start=_START),
+        _SAMPLED["magnet_strength"],
+        _decaying(_SAMPLED["magnet_speed"] / _START, power=_SAMPLED["magnet_speed_decay"], start=_START),
+        average_power=_SAMPLED["average_power"],
+    ),
     # Agents that forget: a weak magnet, or steps too large for it, lead away again. A strong one that moves
     # slowly goes from one regularised equilibrium to the next: keep the best policy on the way. Where they
     # sample, it moves ever more slowly, and averages the noise.
@@ -50,19 +65,22 @@ class NeuRDCIXSolver:
       game: an OpenSpiel game, its name, or what `compile_game` made of it. On a graph agents remember what
         its agent states hold; it has a current policy only, as agents that forget have no average one.
       update: "expected", from exact values, or "sampled", from episodes.
-      learner: "neurd_cix", "neurd" or "spg"; or a regret minimiser at every information state, which takes
-        expected updates on a tree: "regret_matching" (CFR), "rm_plus" (CFR+), "predictive_rm_plus" (PCFR+)
-        or "optimistic_hedge". An update of these is a turn of every player.
-      exploration: η of NeuRD-CIX; by default 0 for expected and 0.05 for sampled updates, on a graph 0.02.
+      learner: "neurd_cix", "neurd" or "spg"; or a regret minimiser at every information state of a tree:
+        "regret_matching" (CFR), "rm_plus" (CFR+), "predictive_rm_plus" (PCFR+) or "optimistic_hedge". An
+        expected update on a tree is a turn of every player.
+      exploration: η of NeuRD-CIX, and of sampled regrets; by default 0, and 0.02 on a graph that is sampled.
+      play_exploration: ε, with which sampled episodes are played by (1 − ε) π + ε uniform, and corrected for
+        that; by default 0.2 on a tree, where every history has a learnt value. SPG has none.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
       magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none, or a schedule.
       magnet_speed: how far it moves at update t, a number or a schedule.
       threshold: beyond which no centred logit is pushed; None for none.
       entropy_cost: of the pull to the uniform policy, for the same returns.
-      batch_size: episodes of one sampled update; by default 16, and 4,096 on a graph.
+      batch_size: episodes of one sampled update; by default 1,024 or more by the size of the game, and 4,096
+        on a graph.
       average_power: p of the weight t^p that update t has in the average policy; by default 1, 0 for regret
-        matching and 2 for its predictive form.
-      precision: "float32" or "float64", of minimisers; by default the latter.
+        matching, 2 for its predictive form, and 2 for sampled or 4 for expected updates of the first three.
+      precision: "float32" or "float64", of expected updates on a tree; by default the latter.
       seed: of the sampled episodes.
     """
 
@@ -73,6 +91,7 @@ class NeuRDCIXSolver:
         update: str = "expected",
         learner: str = "neurd_cix",
         exploration: float | None = None,
+        play_exploration: float | None = None,
         step_size: Any = None,
         magnet_strength: Any = None,
         magnet_speed: Any = None,
@@ -93,55 +112,76 @@ class NeuRDCIXSolver:
         """Of all players in the sampled episodes so far."""
         self._sampled = sampled
         self._forgets = isinstance(tree, graph.Graph)
-        power = checks.MINIMIZERS.get(learner, 1.0) if average_power is None else average_power
+        suited = _SUITED["graph" if self._forgets else "tree", update]
+        power = (
+            checks.MINIMIZERS.get(learner, suited.average_power) if average_power is None else average_power
+        )
         if learner in checks.MINIMIZERS:
             unread = {
-                "exploration": exploration,
                 "magnet_strength": magnet_strength,
                 "magnet_speed": magnet_speed,
                 "threshold": threshold,
                 "entropy_cost": entropy_cost or None,
-                "batch_size": batch_size,
                 "step_size": None if learner == "optimistic_hedge" else step_size,
             }
+            if not sampled:
+                of_samples = (exploration, play_exploration, batch_size)
+                unread |= zip(("exploration", "play_exploration", "batch_size"), of_samples, strict=True)
             refused = [name for name, value in unread.items() if value is not None]
-            if sampled or self._forgets:
-                raise ValueError(f"learner={learner} takes expected updates, on a tree with perfect recall.")
+            if self._forgets:
+                raise ValueError(f"learner={learner} takes a tree with perfect recall.")
             if refused:
                 raise ValueError(f"learner={learner} does not read {', '.join(refused)}: leave it out.")
-            checks.one_of("precision", precision or "float64", ("float32", "float64"))
-            step = (step_size or checks.STEP_SIZE) / (tree.spec.return_bound or 1.0)
-            self._loop = cfr.loop(minimizers.minimizer(learner, step), average=self_play.Weights(power))
-            self._key: Any = None  # nothing is drawn
-            with jax.enable_x64(True):
-                self._arena: Any = cfr.arena_of(tree, precision or "float64")
-                self._state = self._loop.init(self._arena)
-            return
-        if precision is not None:
-            raise ValueError(f"precision is for regret minimisers, but learner is {learner}.")
-        suited = _SUITED["graph" if self._forgets else "tree", update]
-        exploration = suited.exploration if exploration is None else exploration
+        if precision is not None and (sampled or self._forgets):
+            raise ValueError("precision is for expected updates on a tree: leave it out.")
+        checks.one_of("precision", precision or "float64", ("float32", "float64"))
+        of_histories = sampled and not self._forgets and learner != "spg"
+        if play_exploration and not of_histories:
+            raise ValueError("play_exploration is for sampled updates on a tree, but not for learner=spg.")
+        if play_exploration is None:
+            play_exploration = _SAMPLED["play_exploration"] if of_histories else 0.0
+        scale = self_play.scale_of(tree)
+        average = None if self._forgets else self_play.Weights(power)
         strength = suited.magnet_strength if magnet_strength is None else magnet_strength
         speed = suited.magnet_speed if magnet_speed is None else magnet_speed
-        learning = tally_learners.table(
-            directions.rule(learner, exploration),
-            step_size=suited.step_size if step_size is None else step_size,
-            magnet=shaping.Magnet(strength, speed) if strength else None,
-            threshold=threshold,
-            entropy_cost=entropy_cost,
-            baseline_rate=0.05 if sampled else None,
-            average_over="visits",
-        )
-        self._arena = self_play.arena_of(tree)
-        if not self._forgets and self._arena.form is None:
-            raise ValueError(f"{tree.name} has no perfect recall, which average policies need.")
-        self._loop = self_play.loop(
-            learning,
-            num_episodes=suited.batch_size if batch_size is None else batch_size,
-            scale=self_play.scale_of(tree),
-            update=update,
-            average=None if self._forgets else self_play.Weights(power),
-        )
+        learning: dict[str, Any] = {
+            "step_size": suited.step_size if step_size is None else step_size,
+            "magnet": shaping.Magnet(strength, speed) if strength else None,
+            "threshold": threshold,
+            "entropy_cost": entropy_cost,
+            "average_over": "visits",
+        }
+        rule = directions.rule(learner, suited.exploration if exploration is None else exploration)
+        step = checks.STEP_SIZE if step_size is None else step_size
+        if average is not None and not sampled:
+            if learner in checks.LEARNERS:
+                local = cfr.table(rule, scale=scale, **learning)
+            else:
+                local = cfr.regrets(minimizers.minimizer(learner, step / scale))
+            self._loop = cfr.loop(local, average=average)
+            with jax.enable_x64(True):
+                self._arena: Any = cfr.arena_of(tree, precision or "float64")
+        else:
+            if learner in checks.LEARNERS:
+                rate = 0.05 if sampled and not of_histories else None
+                seated = tally_learners.table(rule, baseline_rate=rate, **learning)
+            else:
+                seated = tally_learners.minimizing(minimizers.minimizer(learner, step), rule)
+            if batch_size is None:
+                on_tree = sampled and not self._forgets
+                batch_size = checks.suited_batch_size(tree.legal.size) if on_tree else suited.batch_size
+            self._arena = self_play.arena_of(tree)
+            if not self._forgets and self._arena.form is None:
+                raise ValueError(f"{tree.name} has no perfect recall, which average policies need.")
+            self._loop = self_play.loop(
+                seated,
+                num_episodes=batch_size,
+                scale=scale,
+                update=update,
+                average=average,
+                baseline_of="history" if of_histories else "state",
+                play_exploration=play_exploration,
+            )
         key = jax.random.key(seed)
         self._key = jax.random.fold_in(key, 1)
         with jax.enable_x64(True):
@@ -171,21 +211,22 @@ class NeuRDCIXSolver:
 
     def current_policy(self) -> Any:
         """The current policy of all players: OpenSpiel's TabularPolicy, or on a graph a `MemoryPolicy`."""
+        policies = _policies()
         if self._forgets:
             return policies.MemoryPolicy(self._tree, self._table("current"))
         return policies.to_tabular_policy(self._tree, self._table("current"))
 
     def average_policy(self) -> Any:
         """The reach-weighted average of all policies so far as OpenSpiel's TabularPolicy."""
-        return policies.to_tabular_policy(self._tree, self._table("average"))
+        return _policies().to_tabular_policy(self._tree, self._table("average"))
 
     def tabular_current_policy(self) -> pyspiel.TabularPolicy:
         """The current policy for algorithms of OpenSpiel in C++, such as pyspiel.nash_conv."""
-        return policies.to_pyspiel_policy(self._tree, self._table("current"))
+        return _policies().to_pyspiel_policy(self._tree, self._table("current"))
 
     def tabular_average_policy(self) -> pyspiel.TabularPolicy:
         """The average policy for algorithms of OpenSpiel in C++, such as pyspiel.nash_conv."""
-        return policies.to_pyspiel_policy(self._tree, self._table("average"))
+        return _policies().to_pyspiel_policy(self._tree, self._table("average"))
 
     def nash_conv(self, which: str | None = None) -> float:
         """NashConv of the average (by default, where there is one) or of the current policy, exact."""
@@ -199,4 +240,11 @@ class NeuRDCIXSolver:
             raise ValueError("agents that forget have no average policy: ask for the current one.")
         with jax.enable_x64(True):
             find = self._loop.average if which == "average" else self._loop.policies
-            return policies.float64(find(self._arena, self._state))
+            return compiling.float64(find(self._arena, self._state))
+
+
+def _policies() -> Any:
+    """Loaded where one is asked for: OpenSpiel's Python takes a third of a second."""
+    from pohp_neurd.openspiel import policies
+
+    return policies

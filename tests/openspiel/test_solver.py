@@ -100,8 +100,8 @@ def test_regret_minimizers_refuse_what_they_do_not_read():
         openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", exploration=0.1, step_size=1.0)
     with pytest.raises(ValueError, match="precision must be one of float32, float64"):
         openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", precision="float16")
-    with pytest.raises(ValueError, match="precision is for regret minimisers"):
-        openspiel.NeuRDCIXSolver("kuhn_poker", precision="float32")
+    with pytest.raises(ValueError, match="precision is for expected updates on a tree"):
+        openspiel.NeuRDCIXSolver("kuhn_poker", update="sampled", precision="float32")
 
 
 def test_bad_input():
@@ -109,7 +109,7 @@ def test_bad_input():
         openspiel.NeuRDCIXSolver("kuhn_poker", update="exact")
     with pytest.raises(ValueError, match=r"exploration must lie in \[0, 1\]"):
         openspiel.NeuRDCIXSolver("kuhn_poker", exploration=2.0)
-    solver = openspiel.NeuRDCIXSolver("kuhn_poker", step_size=1e38, magnet_strength=0.0)
+    solver = openspiel.NeuRDCIXSolver("kuhn_poker", step_size=1e38, magnet_strength=0.0, precision="float32")
     with pytest.raises(ValueError, match="num_updates must be at least 1, but is 0"):
         solver.evaluate_and_update_policy(0)
     with pytest.raises(FloatingPointError, match="not finite after update"):
