@@ -22,14 +22,16 @@ def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
     config = command_line.config(configs.Bandit)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
-    command_line.opening(f"{config.seeds:,} runs of {config.horizon:,} rounds: seconds, or minutes for many")
+    command_line.opening(
+        f"Playing {config.seeds:,} runs of {config.horizon:,} rounds: seconds, or minutes for many"
+    )
     from pohp_neurd.experiment import bandit
     from pohp_neurd.results import table
 
     path = pathlib.Path(folder.pop("output_dir"))
     figures = bandit.run(config, path, **folder)
     print(bandit.table(table.read(path / "metrics.csv")))
-    command_line.closing(f"All files are in {path}; the regret over time is drawn in {path / 'curve.png'}.")
+    command_line.closing(f"All files are in {path}; {path / 'curve.png'} shows the regret over time.")
     print(json.dumps(figures))
 
 

@@ -20,7 +20,9 @@ command_line.define(configs.Report)
 def main(_: list[str]) -> None:
     """Turns flags into a config, gathers and writes."""
     config = command_line.config(configs.Report)
-    command_line.opening(f"Reading {config.checkpoint}: seconds, or a minute for a game of many histories")
+    command_line.opening(
+        f"Making the report of {config.checkpoint}: some seconds, or a minute for a large game"
+    )
     from pohp_neurd.experiment import report as gathering
     from pohp_neurd.results import records, report
 

@@ -13,10 +13,12 @@ failures.csv if there are any, and runs/; ends with one line of JSON, and exit c
 import dataclasses
 import json
 import sys
+from typing import Any
 
 from pohp_neurd.experiment import command_line, configs, executor, grid, schema, sweep
 
 _SWEPT = "What is swept"
+_FIGURES = ("nash_conv_average", "nash_conv", "return_against_uniform", "mean_return", "total_reward")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +50,18 @@ def grids(config: Config) -> list[grid.Grid]:
     return [grid.parse(config.script, config.sweep)]
 
 
+def _next(finished: list[sweep.Finished], report: dict[str, Any]) -> str:
+    """How the statistics of a sweep are had, where there is a figure to summarise."""
+    figures = next((each.figures for each in finished if each.figures), {})
+    value = next((name for name in _FIGURES if figures.get(name) is not None), None)
+    flags = {name: {str(each.flags.get(name)) for each in finished} for name in finished[0].flags}
+    varied = [name for name, values in flags.items() if len(values) > 1 and name != "seed"] or list(flags)[:1]
+    if value is None:
+        return ""
+    flags_given = f"--input={report['results']} --by={','.join(varied)} --value={value}"
+    return f" Next: `pohp-neurd summarise {flags_given}`."
+
+
 command_line.define(Config)
 command_line.define(configs.Executor)
 
@@ -58,7 +72,9 @@ def main(_: list[str]) -> None:
     config, where = command_line.config(Config), command_line.config(configs.Executor)
     settings = grid.settings(grids(config))
     execute = executor.build(where.executor, cores=where.cores, address=where.address)
-    command_line.opening(f"{len(settings)} settings in {config.output_dir}: a bar counts what is finished")
+    command_line.opening(
+        f"Running {len(settings):,} settings in {config.output_dir}: progress counts those that are finished"
+    )
     try:
         finished = sweep.run(settings, config.output_dir, execute, retry_failed=where.retry_failed)
     except KeyboardInterrupt:
@@ -67,7 +83,7 @@ def main(_: list[str]) -> None:
     for line in sweep.failures(finished):
         print(f"Failed: {line}", file=sys.stderr)
     report = sweep.report(finished, config.output_dir)
-    command_line.closing(f"Next: `pohp-neurd summarise --input={report['results']}`, or plot.")
+    command_line.closing(f"The tables are {report['results']} and curves.csv beside it.{_next(finished, report)}")
     print(json.dumps(report))
     sys.exit(1 if report["failed"] else 0)
 

@@ -23,7 +23,8 @@ def main(_: list[str]) -> None:
     config = command_line.config(configs.SingleAgent)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     command_line.opening(
-        f"Training in {config.environment}, {config.num_steps:,} steps: loading and compiling take seconds"
+        f"Training in {config.environment}, {config.num_steps:,} steps of {len(config.settings())} runs: loading "
+        "and compiling take some seconds, then progress shows"
     )
     from pohp_neurd.experiment import executor, single_agent
 
@@ -31,7 +32,7 @@ def main(_: list[str]) -> None:
     executor.use_one_core()
     path = folder.pop("output_dir")
     figures = single_agent.run(config, path, num_cores=num_cores, **folder)
-    command_line.closing(f"All files are in {path}; a page of them: `pohp-neurd report --checkpoint={path}`.")
+    command_line.closing(f"All files are in {path}. Next: `pohp-neurd report --checkpoint={path}`.")
     print(json.dumps(figures))
 
 

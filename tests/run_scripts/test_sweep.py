@@ -39,7 +39,7 @@ GRID = {"script": "bandit", "sweep": ["horizon=20", "seeds=2", "seed=0,1"]}
 def test_it_ends_with_one_line_of_json(call, tmp_path, capsys):
     assert call(**GRID) == 0
     opening, last = capsys.readouterr().out.splitlines()
-    assert opening.startswith("2 settings in ")
+    assert opening.startswith("Running 2 settings in ")
     assert json.loads(last) == {
         "settings": 2,
         "done": 2,
