@@ -24,7 +24,9 @@ def main(_: list[str]) -> None:
     from pohp_neurd.experiment import evaluation
 
     figures = evaluation.evaluate(config)
-    command_line.closing(f"Next: `pohp-neurd report --checkpoint={config.checkpoint}` shows it state by state.")
+    command_line.closing(
+        f"Next: `pohp-neurd report --checkpoint={config.checkpoint}` shows it state by state."
+    )
     print(json.dumps(figures))
 
 

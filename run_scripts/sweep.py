@@ -13,7 +13,6 @@ failures.csv if there are any, and runs/; ends with one line of JSON, and exit c
 import dataclasses
 import json
 import sys
-from typing import Any
 
 from pohp_neurd.experiment import command_line, configs, executor, grid, schema, sweep
 
@@ -50,16 +49,16 @@ def grids(config: Config) -> list[grid.Grid]:
     return [grid.parse(config.script, config.sweep)]
 
 
-def _next(finished: list[sweep.Finished], report: dict[str, Any]) -> str:
-    """How the statistics of a sweep are had, where there is a figure to summarise."""
+def next_command(finished: list[sweep.Finished], results: str) -> str:
+    """How the statistics of a sweep are had; nothing where it has no figure to summarise."""
     figures = next((each.figures for each in finished if each.figures), {})
     value = next((name for name in _FIGURES if figures.get(name) is not None), None)
-    flags = {name: {str(each.flags.get(name)) for each in finished} for name in finished[0].flags}
-    varied = [name for name, values in flags.items() if len(values) > 1 and name != "seed"] or list(flags)[:1]
     if value is None:
         return ""
-    flags_given = f"--input={report['results']} --by={','.join(varied)} --value={value}"
-    return f" Next: `pohp-neurd summarise {flags_given}`."
+    values = {name: {str(each.flags.get(name)) for each in finished} for name in finished[0].flags}
+    varied = [name for name, found in values.items() if len(found) > 1 and name != "seed"]
+    by = ",".join(varied or list(values)[:1])
+    return f" Next: `pohp-neurd summarise --input={results} --by={by} --value={value}`."
 
 
 command_line.define(Config)
@@ -83,7 +82,8 @@ def main(_: list[str]) -> None:
     for line in sweep.failures(finished):
         print(f"Failed: {line}", file=sys.stderr)
     report = sweep.report(finished, config.output_dir)
-    command_line.closing(f"The tables are {report['results']} and curves.csv beside it.{_next(finished, report)}")
+    results = report["results"]
+    command_line.closing(f"Tables: {results}, curves.csv beside it.{next_command(finished, results)}")
     print(json.dumps(report))
     sys.exit(1 if report["failed"] else 0)
 

@@ -29,7 +29,7 @@ def main(_: list[str]) -> None:
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     events = dataclasses.asdict(command_line.config(configs.Events))
     command_line.opening(
-        f"Training by self-play in {config.game}: loading and compiling take some seconds, then progress shows"
+        f"Training by self-play in {config.game}: loading and compiling take some seconds, then it counts"
     )
     from pohp_neurd.experiment import game
 

@@ -85,7 +85,7 @@ def run(main: Callable[[list[str]], None], doc: str | None) -> None:
         return parse(arguments)
 
     logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
-    warnings.showwarning = _warned
+    warnings.showwarning = warned
     try:
         app.run(main, flags_parser=parsed)
     except BrokenPipeError:  # whoever read has enough, as `head` has
@@ -93,7 +93,7 @@ def run(main: Callable[[list[str]], None], doc: str | None) -> None:
         sys.exit(128 + 13)
 
 
-def _warned(message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any) -> None:
+def warned(message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any) -> None:
     """Says what this package warns of; what its libraries say to each other is no concern of its users."""
     package = pathlib.Path(__file__).parents[1]
     if any(pathlib.Path(filename).is_relative_to(room) for room in (package, package.parent / "run_scripts")):

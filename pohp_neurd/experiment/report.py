@@ -30,8 +30,8 @@ Choices = tuple[np.ndarray, np.ndarray]
 """A state and an action for every choice that a policy makes."""
 
 _FORGETFUL = (
-    "Best-response gains at single states are left out: a best responder remembers more than these agents, so "
-    "that its gains are not at their states. NashConv, over all of the game, is exact."
+    "Best-response gains at single states are left out: a best responder remembers more than these agents, "
+    "so that its gains are not at their states. NashConv, over all of the game, is exact."
 )
 _PACKAGES = ("pohp_neurd", "jax", "open_spiel", "numpy")
 _GRID = 41  # angles and angular velocities of a phase picture
@@ -253,7 +253,9 @@ def _agent_states(runs: list[dict[str, Any]], loaded: list[saved.Saved]) -> dict
         if same
         for which, found in tables(kept, world).items()
     ]
-    left_out = {} if all(alike) else {"left_out": "The other run has other agent states: only its curves are shown."}
+    left_out = (
+        {} if all(alike) else {"left_out": "The other run has other agent states: only its curves are shown."}
+    )
     return {"game": data, "policies": policies, **left_out}
 
 

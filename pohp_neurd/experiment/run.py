@@ -213,8 +213,9 @@ class _Lines:
     """As much of tqdm as is called here: a line after five seconds, then one for each tenth of the time."""
 
     def __init__(self, total: int, initial: int, unit: str) -> None:
-        self._total, self._initial, self._done, self._unit = total, initial, initial, unit
+        self._total, self._done, self._unit = total, initial, unit
         self._begun = self._told = time.perf_counter()
+        self._compiled: tuple[float, int] | None = None
         self._figures = ""
 
     def __enter__(self) -> "_Lines":
@@ -226,18 +227,18 @@ class _Lines:
     def update(self, count: int = 1) -> None:
         self._done += count
         now = time.perf_counter()
+        if self._compiled is None:  # the first piece compiles, and says nothing on how long the others take
+            self._compiled = now, self._done
+        since, done = self._compiled
         spent = now - self._begun
         if now - self._told < max(_QUIET, 0.1 * spent):
             return
         self._told = now
-        left = spent * (self._total - self._done) / (self._done - self._initial)
         clock = tqdm.tqdm.format_interval
-        print(
-            f"{self._done:,} of {self._total:,} {self._unit}s in {clock(spent)}, about {clock(left)} left"
-            f"{self._figures}",
-            file=sys.stderr,
-            flush=True,
-        )
+        left = (now - since) * (self._total - self._done) / (self._done - done) if self._done > done else None
+        about = "" if left is None else f", about {clock(left)} left"
+        counted = f"{self._done:,} of {self._total:,} {self._unit}s in {clock(spent)}"
+        print(f"{counted}{about}{self._figures}", file=sys.stderr, flush=True)
 
     def set_postfix(self, figures: Mapping[str, Any]) -> None:
         self._figures = "".join(f", {name} {value}" for name, value in figures.items())

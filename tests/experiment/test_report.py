@@ -174,7 +174,8 @@ def test_runs_that_cannot_be_shown(run, tmp_path):
 
 def test_what_cannot_be_known_is_left_out(run):
     data = gathered(run, max_histories=10)
-    assert "States, values and what best responses gain are left out" in data["left_out"]
+    assert "no states, values or best-response gains" in data["left_out"]
+    assert "has more than 10 histories" in data["left_out"]
     assert "policies" not in data
 
 
@@ -202,6 +203,7 @@ def test_a_game_with_too_many_histories_is_shown_by_agent_states(tmp_path):
     policy, world = saved.table(kept, kept.world, "current"), kept.world
     first = data["policies"][0]
     assert "remembers more than these agents" in first["left_out"]
+    assert first["nash_conv"] == exact.nash_conv(world, policy)
     np.testing.assert_allclose(packing.unpacked(first["probability"]), policy[world.legal], atol=1e-7)
     values = exact.quantities(world, policy).action_value[world.legal]
     np.testing.assert_allclose(packing.unpacked(first["action_value"]), values, atol=1e-6)

@@ -96,7 +96,7 @@ function actionTable(game, policy, state, caption, choose) {
   const rows = [];
   for (let k = 0; k < game.numChildren[row]; k++) {
     const best = policy.answer && policy.answer[state] === game.action[first + k], value = policy.actionValue[offset + k];
-    const over = value - policy.value[state], advantage = Math.abs(over) < 1e-6 * Math.max(1, Math.abs(value)) ? 0 : over; // values are float32
+    const over = value - policy.value[state], advantage = Math.abs(over) < 3e-7 * Math.max(1, Math.abs(value)) ? 0 : over; // values are float32
     const name = stepName(game.name, game.player[row], game.names[game.step[first + k]]);
     rows.push(h("tr", {}, h("td", {}, choose ? choose(k, name) : name, best ? h("abbr", { class: "best", title: "a best response's choice" }, " ★") : ""),
       h("td", {}, bar(policy.probability[offset + k])), h("td", { class: "number" }, fixed(value)),
