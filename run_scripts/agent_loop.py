@@ -1,4 +1,4 @@
-"""Two NeuRD-CIX agents in a plain OpenSpiel loop, on Kuhn poker or any other game with turns.
+"""Trains two NeuRD-CIX agents in a plain OpenSpiel loop, on Kuhn poker or any other game with turns.
 
 Prints NashConv of their joint policy as it falls, and ends with one line of JSON. --checkpoint_dir keeps the
 agents, also on Ctrl-C: run it again with the same folder and training goes on from there.

@@ -1,4 +1,4 @@
-"""Plays a bandit problem thousands of times and holds the regret against Theorem 1's bound.
+"""Plays a bandit problem thousands of times and compares the regret with Theorem 1's bound.
 
 Prints a table (median, 95% and worst regret against the best arm, the bound, how many runs violated it) and
 one line of JSON; writes config.json, metrics.csv, checkpoints/ and curve.png into --output_dir. Ctrl-C saves

@@ -1,4 +1,4 @@
-"""Evaluates a policy that train_game.py has trained.
+"""Evaluates a policy that train_game.py has trained: NashConv, returns, head-to-head play.
 
     python run_scripts/evaluate.py --checkpoint=runs/game
     python run_scripts/evaluate.py --checkpoint=runs/game --use=current --opponent=uniform

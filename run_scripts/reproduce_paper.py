@@ -1,4 +1,4 @@
-"""The paper's experiment, end to end: SPG's best learning rate, then NeuRD-CIX over exploration at that rate.
+"""Reproduces the paper's experiment: SPG's best learning rate, then NeuRD-CIX over exploration at that rate.
 
     python run_scripts/reproduce_paper.py --environment=catch --scale=small
     python run_scripts/reproduce_paper.py --environment=cart_pole --learning_rate=paper

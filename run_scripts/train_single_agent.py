@@ -1,4 +1,4 @@
-r"""Trains the paper's online actor-critic in catch or cart pole, many seeds and settings in one call.
+r"""Trains the paper's online actor-critic in catch or cart pole, many seeds and settings at once.
 
 Writes config.json, metrics.csv, checkpoints/ and curve.png into --output_dir, and ends with one line of JSON.
 Ctrl-C saves a checkpoint; the same command with --resume goes on from it.
