@@ -39,7 +39,7 @@ def main() -> None:
     elif command in COMMANDS:
         script = importlib.import_module(_script(command))
         sys.argv = [command, *flags]
-        script.command_line.run(script.main, as_commands(script.__doc__))
+        script.command_line.run(script.main, as_commands(script.__doc__ or ""))
     else:
         near = difflib.get_close_matches(command, COMMANDS, 1)
         hint = f"did you mean {near[0]}?" if near else "see pohp-neurd --help."

@@ -142,14 +142,15 @@ def judged(world: exact.World, table: Float[np.ndarray, "S A"], listed: Choices)
     found = exact.quantities(world, table)
     state, action = listed
     data = {
-        "nash_conv": float(exact.nash_conv(world, table)),
-        "returns": exact.expected_returns(world, table).tolist(),
+        "nash_conv": float(exact.nash_conv(world, table, compiled=False)),
         "probability": report.packed(table[state, action].astype(np.float32)),
         "action_value": report.packed(found.action_value[state, action].astype(np.float32)),
         "reached": report.packed(found.realization),
     }
     if isinstance(world, graph.Graph):
-        return {**data, "left_out": _FORGETFUL}
+        returns = exact.expected_returns(world, table).tolist()
+        return {**data, "returns": returns, "left_out": _FORGETFUL}
+    data["returns"] = found.history_value[0].tolist()  # those of `exact` would compile for seconds
     try:
         gained, answers = gains(world, table)
     except ValueError as error:

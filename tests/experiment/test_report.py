@@ -78,7 +78,7 @@ def test_without_perfect_recall_gains_are_left_out():
     found = report.judged(tree, exact.uniform(tree), report.choices(tree))
     assert "has no perfect recall" in found["left_out"]
     assert "gain" not in found
-    assert found["nash_conv"] == exact.nash_conv(tree, exact.uniform(tree))
+    assert found["nash_conv"] == pytest.approx(exact.nash_conv(tree, exact.uniform(tree)), abs=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,8 @@ def test_a_run_as_data(run):
     assert names[:2] == ["current", "average"]
     for each in data["policies"]:
         policy = saved.table(saved.load(run), tree, each["which"].split()[0])
-        assert each["nash_conv"] == exact.nash_conv(tree, policy)
+        assert each["nash_conv"] == pytest.approx(exact.nash_conv(tree, policy), abs=1e-12)
+        np.testing.assert_allclose(each["returns"], exact.expected_returns(tree, policy), atol=1e-12)
         assert np.sum(packing.unpacked(each["gain"])) == pytest.approx(each["nash_conv"], abs=1e-10)
         np.testing.assert_allclose(packing.unpacked(each["probability"]), policy.reshape(-1), atol=1e-7)
         values = exact.quantities(tree, policy)
