@@ -8,6 +8,7 @@ import difflib
 import importlib
 import importlib.util
 import pathlib
+import re
 import sys
 from typing import Any
 
@@ -38,7 +39,7 @@ def main() -> None:
     elif command in COMMANDS:
         script = importlib.import_module(_script(command))
         sys.argv = [command, *flags]
-        script.command_line.run(script.main, script.__doc__)
+        script.command_line.run(script.main, as_commands(script.__doc__ or ""))
     else:
         near = difflib.get_close_matches(command, COMMANDS, 1)
         hint = f"did you mean {near[0]}?" if near else "see pohp-neurd --help."
@@ -50,12 +51,23 @@ def _script(command: str) -> str:
     return f"pohp_neurd.run_scripts.{command.replace('-', '_')}"
 
 
+def as_commands(doc: str) -> str:
+    """A script's text for those who have installed the package: its commands in place of the files.
+
+    >>> as_commands("python run_scripts/report.py --checkpoint=runs/game: a run of train_game.py")
+    'pohp-neurd report --checkpoint=runs/game: a run of pohp-neurd train-game'
+    """
+    names = "|".join(_script(command).rpartition(".")[2] for command in COMMANDS)
+    found = rf"(?:python run_scripts/)?\b({names})\.py"
+    return re.sub(found, lambda match: f"pohp-neurd {match[1].replace('_', '-')}", doc)
+
+
 def _help() -> str:
     lines = ["Usage: pohp-neurd COMMAND --flag=value ...", ""]
     for command in COMMANDS:
         spec: Any = importlib.util.find_spec(_script(command))
         doc = ast.get_docstring(ast.parse(pathlib.Path(spec.origin).read_text("utf-8")))
-        lines.append(f"  {command:<20} {(doc or '').splitlines()[0]}")
+        lines.append(f"  {command:<20} {as_commands(doc or '').splitlines()[0]}")
     return "\n".join(
         [*lines, "", "pohp-neurd COMMAND --help lists the flags; pohp-neurd --version the version."]
     )

@@ -1,4 +1,4 @@
-"""Two NeuRD-CIX agents in a plain OpenSpiel loop, on Kuhn poker or any other game with turns.
+"""Trains two NeuRD-CIX agents in a plain OpenSpiel loop, on Kuhn poker or any other game with turns.
 
 Prints NashConv of their joint policy as it falls, and ends with one line of JSON. --checkpoint_dir keeps the
 agents, also on Ctrl-C: run it again with the same folder and training goes on from there.
@@ -21,7 +21,9 @@ command_line.define(configs.AgentLoop)
 def main(_: list[str]) -> None:
     """Trains, reports, saves."""
     config = command_line.config(configs.AgentLoop)
-    command_line.opening(f"{config.episodes:,} episodes of {config.game}: loading and compiling take seconds")
+    command_line.opening(
+        f"Playing {config.episodes:,} episodes of {config.game}: loading and compiling take some seconds"
+    )
     from open_spiel.python import rl_environment
 
     from pohp_neurd import openspiel
@@ -71,8 +73,11 @@ def main(_: list[str]) -> None:
             if kept and agent.has_checkpoint(kept):
                 agent.restore(kept)
         run.loop(pace, play, None, 0, config.episodes, asked=asked, evaluate=report, save=save)
-    if kept:
-        command_line.closing(f"The agents are in {kept}: the same command trains them further.")
+    command_line.closing(
+        f"The agents are in {kept}: the same command trains them further."
+        if kept
+        else "The agents were not saved: --checkpoint_dir=FOLDER saves them."
+    )
     print(json.dumps({"episodes": agents[0].episode_counter, "nash_conv": nash_conv()}))
 
 

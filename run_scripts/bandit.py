@@ -1,4 +1,4 @@
-"""Plays a bandit problem thousands of times and holds the regret against Theorem 1's bound.
+"""Plays a bandit problem thousands of times and compares the regret with Theorem 1's bound.
 
 Prints a table (median, 95% and worst regret against the best arm, the bound, how many runs violated it) and
 one line of JSON; writes config.json, metrics.csv, checkpoints/ and curve.png into --output_dir. Ctrl-C saves
@@ -22,14 +22,16 @@ def main(_: list[str]) -> None:
     """Turns flags into a config and runs it."""
     config = command_line.config(configs.Bandit)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
-    command_line.opening(f"{config.seeds:,} runs of {config.horizon:,} rounds: seconds, or minutes for many")
+    command_line.opening(
+        f"Playing {config.seeds:,} runs of {config.horizon:,} rounds: seconds, or minutes for many"
+    )
     from pohp_neurd.experiment import bandit
     from pohp_neurd.results import table
 
     path = pathlib.Path(folder.pop("output_dir"))
     figures = bandit.run(config, path, **folder)
     print(bandit.table(table.read(path / "metrics.csv")))
-    command_line.closing(f"All files are in {path}; the regret over time is drawn in {path / 'curve.png'}.")
+    command_line.closing(f"All files are in {path}; {path / 'curve.png'} shows the regret over time.")
     print(json.dumps(figures))
 
 

@@ -1,4 +1,4 @@
-"""Evaluates a policy that train_game.py has trained.
+"""Evaluates a policy that train_game.py has trained: NashConv, returns, head-to-head play.
 
     python run_scripts/evaluate.py --checkpoint=runs/game
     python run_scripts/evaluate.py --checkpoint=runs/game --use=current --opponent=uniform
@@ -24,7 +24,9 @@ def main(_: list[str]) -> None:
     from pohp_neurd.experiment import evaluation
 
     figures = evaluation.evaluate(config)
-    command_line.closing(f"State by state: `pohp-neurd report --checkpoint={config.checkpoint}`.")
+    command_line.closing(
+        f"Next: `pohp-neurd report --checkpoint={config.checkpoint}` shows it state by state."
+    )
     print(json.dumps(figures))
 
 

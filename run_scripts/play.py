@@ -1,4 +1,4 @@
-"""Play a game in the terminal against a policy that train_game.py has trained.
+"""Plays a game with you in the terminal, against a policy that train_game.py has trained.
 
     python run_scripts/play.py --checkpoint=runs/leduc --seat=0
     python run_scripts/play.py --checkpoint=runs/leduc --opponent=best_response

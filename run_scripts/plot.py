@@ -26,6 +26,7 @@ command_line.define(request.Config)
 def main(_: list[str]) -> None:
     """Turns flags into a config and draws it."""
     config = command_line.config(request.Config)
+    command_line.opening(f"Drawing {config.output}: some seconds")
     request.draw(config)
     print(config.output)
 

@@ -1,10 +1,10 @@
-"""One page to look at a run: what was run, learning curves, the policy state by state, the game to walk.
+"""Makes one HTML page of a run: settings, learning curves, the policy state by state, the game to walk.
 
     python run_scripts/report.py --checkpoint=runs/leduc
     python run_scripts/report.py --checkpoint=runs/leduc --against=runs/other --output=both.html
     python run_scripts/report.py --checkpoint=runs/catch
 
-The page holds all that it needs: open it in a browser. For runs of train_game and of train_single_agent.
+The page is self-contained: open it in a browser. For runs of train_game.py and train_single_agent.py.
 Ends with one line of JSON.
 """
 
@@ -20,7 +20,9 @@ command_line.define(configs.Report)
 def main(_: list[str]) -> None:
     """Turns flags into a config, gathers and writes."""
     config = command_line.config(configs.Report)
-    command_line.opening(f"Reading {config.checkpoint}: seconds, or a minute for a game of many histories")
+    command_line.opening(
+        f"Making the report of {config.checkpoint}: some seconds, or a minute for a large game"
+    )
     from pohp_neurd.experiment import report as gathering
     from pohp_neurd.results import records, report
 

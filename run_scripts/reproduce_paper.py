@@ -1,4 +1,4 @@
-"""The paper's experiment, end to end: SPG's best learning rate, then NeuRD-CIX over exploration at that rate.
+"""Reproduces the paper's experiment: SPG's best learning rate, then NeuRD-CIX over exploration at that rate.
 
     python run_scripts/reproduce_paper.py --environment=catch --scale=small
     python run_scripts/reproduce_paper.py --environment=cart_pole --learning_rate=paper
@@ -36,9 +36,9 @@ def main(_: list[str]) -> None:
     config, where = command_line.config(reproduction.Config), command_line.config(configs.Executor)
     folder = command_line.config(Where).output_dir or f"runs/paper_{config.environment}_{config.scale}"
     execute = executor.build(where.executor, cores=where.cores, address=where.address)
+    time = {"smoke": "a minute", "small": "an hour on two cores", "full": "many hours"}[config.scale]
     command_line.opening(
-        f"The paper's experiment in {folder}: a minute at smoke, an hour on two cores at small, far longer "
-        "at full; bars count the runs that are finished"
+        f"Running the paper's experiment in {folder}: {time}; progress counts the runs that are finished"
     )
     try:
         figures = reproduction.run(config, folder, execute, retry_failed=where.retry_failed)
@@ -48,7 +48,7 @@ def main(_: list[str]) -> None:
     failed = figures["failed"]
     for line in failed:
         print(f"Failed: {line}", file=sys.stderr)
-    command_line.closing(f"Tables, pictures and all runs are in {folder}.")
+    command_line.closing(f"Tables, figures and all runs are in {folder}: begin with {figures['picture']}.")
     print(json.dumps({**figures, "failed": len(failed)}))
     sys.exit(1 if failed else 0)
 

@@ -1,4 +1,4 @@
-"""Statistics over the seeds of each setting, from a sweep's results.csv: a table on the screen and as CSV.
+"""Prints statistics over the seeds of each setting of a sweep, from its results.csv.
 
     python run_scripts/summarise.py --input=runs/sweep/results.csv --by=learner,exploration
     python run_scripts/summarise.py --input=runs/games/results.csv --by=exploration --where=game=leduc_poker \

@@ -17,6 +17,7 @@ import sys
 from pohp_neurd.experiment import command_line, configs, executor, grid, schema, sweep
 
 _SWEPT = "What is swept"
+_FIGURES = ("nash_conv_average", "nash_conv", "return_against_uniform", "mean_return", "total_reward")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +49,18 @@ def grids(config: Config) -> list[grid.Grid]:
     return [grid.parse(config.script, config.sweep)]
 
 
+def next_command(finished: list[sweep.Finished], results: str) -> str:
+    """How the statistics of a sweep are had; nothing where it has no figure to summarise."""
+    figures = next((each.figures for each in finished if each.figures), {})
+    value = next((name for name in _FIGURES if figures.get(name) is not None), None)
+    if value is None:
+        return ""
+    values = {name: {str(each.flags.get(name)) for each in finished} for name in finished[0].flags}
+    varied = [name for name, found in values.items() if len(found) > 1 and name != "seed"]
+    by = ",".join(varied or list(values)[:1])
+    return f" Next: `pohp-neurd summarise --input={results} --by={by} --value={value}`."
+
+
 command_line.define(Config)
 command_line.define(configs.Executor)
 
@@ -58,7 +71,9 @@ def main(_: list[str]) -> None:
     config, where = command_line.config(Config), command_line.config(configs.Executor)
     settings = grid.settings(grids(config))
     execute = executor.build(where.executor, cores=where.cores, address=where.address)
-    command_line.opening(f"{len(settings)} settings in {config.output_dir}: a bar counts what is finished")
+    command_line.opening(
+        f"Running {len(settings):,} settings in {config.output_dir}: progress counts those that are finished"
+    )
     try:
         finished = sweep.run(settings, config.output_dir, execute, retry_failed=where.retry_failed)
     except KeyboardInterrupt:
@@ -67,7 +82,8 @@ def main(_: list[str]) -> None:
     for line in sweep.failures(finished):
         print(f"Failed: {line}", file=sys.stderr)
     report = sweep.report(finished, config.output_dir)
-    command_line.closing(f"Next: `pohp-neurd summarise --input={report['results']}`, or plot.")
+    results = report["results"]
+    command_line.closing(f"Tables: {results}, curves.csv beside it.{next_command(finished, results)}")
     print(json.dumps(report))
     sys.exit(1 if report["failed"] else 0)
 

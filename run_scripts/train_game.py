@@ -28,15 +28,17 @@ def main(_: list[str]) -> None:
     config = command_line.config(game_config.Config)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     events = dataclasses.asdict(command_line.config(configs.Events))
-    command_line.opening(f"Training {config.game} by self-play: loading and compiling take some seconds")
+    command_line.opening(
+        f"Training by self-play in {config.game}: loading and compiling take some seconds, then it counts"
+    )
     from pohp_neurd.experiment import game
 
     given = command_line.given(game_config.Config)
     tell = functools.partial(print, file=sys.stderr)
     path = folder.pop("output_dir")
     figures = game.run(config, path, given=given, tell=tell, **folder, **events)
-    command_line.closing(f"All files are in {path}; a page of them: `pohp-neurd report --checkpoint={path}`.")
-    print(f"NashConv over time: {figures['curve']}")
+    command_line.closing(f"All files are in {path}. Next: `pohp-neurd report --checkpoint={path}`.")
+    print(f"{'Return' if figures['nash_conv'] is None else 'NashConv'} over time: {figures['curve']}")
     print(json.dumps(figures))
 
 

@@ -1,4 +1,4 @@
-r"""Trains the paper's online actor-critic in catch or cart pole, many seeds and settings in one call.
+r"""Trains the paper's online actor-critic in catch or cart pole, many seeds and settings at once.
 
 Writes config.json, metrics.csv, checkpoints/ and curve.png into --output_dir, and ends with one line of JSON.
 Ctrl-C saves a checkpoint; the same command with --resume goes on from it.
@@ -23,7 +23,8 @@ def main(_: list[str]) -> None:
     config = command_line.config(configs.SingleAgent)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     command_line.opening(
-        f"Training in {config.environment}, {config.num_steps:,} steps: loading and compiling take seconds"
+        f"Training in {config.environment}, {len(config.settings())} runs of {config.num_steps:,} steps: "
+        "loading and compiling take some seconds, then it counts"
     )
     from pohp_neurd.experiment import executor, single_agent
 
@@ -31,7 +32,7 @@ def main(_: list[str]) -> None:
     executor.use_one_core()
     path = folder.pop("output_dir")
     figures = single_agent.run(config, path, num_cores=num_cores, **folder)
-    command_line.closing(f"All files are in {path}; a page of them: `pohp-neurd report --checkpoint={path}`.")
+    command_line.closing(f"All files are in {path}. Next: `pohp-neurd report --checkpoint={path}`.")
     print(json.dumps(figures))
 
 

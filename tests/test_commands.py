@@ -3,12 +3,14 @@
 import pathlib
 import subprocess
 import sys
+import warnings
 
 import pytest
 import refusals
 
 import pohp_neurd
 from pohp_neurd import __main__ as commands
+from pohp_neurd.experiment import command_line
 
 
 def call(*arguments):
@@ -37,7 +39,20 @@ def test_a_wrong_command():
     assert call("42").stderr == "'42' is no command: see pohp-neurd --help.\n"
 
 
-@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--no_such_flag=1", 2)])
+def test_help_into_a_pipe_that_is_closed():
+    line = f"{sys.executable} -m pohp_neurd train-game --help | head -n 1"
+    told = subprocess.run(line, shell=True, capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("Trains a policy profile")
+    assert told.stderr == ""
+
+
+def test_only_our_own_warnings_are_shown(capsys):
+    for file in (commands.__file__, warnings.__file__):
+        command_line.warned(f"from {file}", UserWarning, file, 1)
+    assert capsys.readouterr().err == f"from {commands.__file__}\n"
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--version", 0), ("--no_such_flag=1", 2)])
 def test_flags_are_read_before_jax_is_loaded(argument, code):
     """Of one command; that no script loads it earlier is tested with wrong flags of all."""
     program = (

@@ -6,13 +6,17 @@ flag is told of before.
 
 import contextlib
 import functools
+import os
+import pathlib
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from absl import app, flags, logging
 
+import pohp_neurd
 from pohp_neurd.experiment import schema
 from pohp_neurd.experiment.run import Interrupted
 
@@ -75,10 +79,25 @@ def run(main: Callable[[list[str]], None], doc: str | None) -> None:
         if {"--help", "-h", "-help", "--helpfull"} & set(arguments):
             print(_help(doc or ""))
             sys.exit(0)
+        if "--version" in arguments:
+            print(f"pohp_neurd {pohp_neurd.__version__}")
+            sys.exit(0)
         return parse(arguments)
 
     logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
-    app.run(main, flags_parser=parsed)
+    warnings.showwarning = warned
+    try:
+        app.run(main, flags_parser=parsed)
+    except BrokenPipeError:  # whoever read has enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + 13)
+
+
+def warned(message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any) -> None:
+    """Says what this package warns of; what its libraries say to each other is no concern of its users."""
+    package = pathlib.Path(__file__).parents[1]
+    if any(pathlib.Path(filename).is_relative_to(room) for room in (package, package.parent / "run_scripts")):
+        print(message, file=sys.stderr)
 
 
 def parse(arguments: list[str]) -> list[str]:
@@ -115,6 +134,8 @@ def told(main: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
             _end("Interrupted.", 130)
         except FloatingPointError as error:  # divergence, whoever tells of it
             _end(str(error), 1)
+        except BrokenPipeError:
+            raise
         except OSError as error:
             known = error.filename and error.strerror
             _end(f"{error.filename} cannot be used: {error.strerror}." if known else str(error), 2)
@@ -144,7 +165,8 @@ def _help(doc: str) -> str:
         for flag in declared:
             default = flag.shown or flags.FLAGS[flag.name].default_as_str or "none"
             text = f"{flag.help} Default: {default.strip(chr(39))}."
-            wrapped = textwrap.wrap(text, 84)
-            lines.append(f"  --{flag.name:<20} {wrapped[0]}")
-            lines += [" " * 25 + line for line in wrapped[1:]]
+            indented = textwrap.wrap(text, 109, initial_indent=" " * 25, subsequent_indent=" " * 25)
+            name = f"  --{flag.name}"
+            fits = len(name) < 25
+            lines += [name.ljust(25) + indented[0].strip() if fits else name, *indented[fits:]]
     return "\n".join(lines)

@@ -316,7 +316,7 @@ class Evaluation:
 class Play:
     """Whom to play, and from which seat."""
 
-    checkpoint: str = field("runs/leduc", "The folder of a run.", topic="The game")
+    checkpoint: str = field("runs/game", "The folder of a run.", topic="The game")
     use: str | None = field(None, _USE, choices=WHICH, shown=_USUAL)
     opponent: str = field(
         "policy",

@@ -30,8 +30,8 @@ Choices = tuple[np.ndarray, np.ndarray]
 """A state and an action for every choice that a policy makes."""
 
 _FORGETFUL = (
-    "What a best response gains at a state is left out: a responder remembers more than these agents do. The "
-    "curves have the NashConv of the whole."
+    "Best-response gains at single states are left out: a best responder remembers more than these agents, "
+    "so that its gains are not at their states. NashConv, over all of the game, is exact."
 )
 _PACKAGES = ("pohp_neurd", "jax", "open_spiel", "numpy")
 _GRID = 41  # angles and angular velocities of a phase picture
@@ -80,11 +80,12 @@ def _game(folders: list[str], runs: list[dict[str, Any]], max_histories: int) ->
         tree = openspiel.compile_game(loaded[0].about.game, max_histories=max_histories)
     except ValueError as error:
         if loaded[0].world is not None:
-            return _agent_states(runs[0]["name"], loaded[0])
+            return _agent_states(runs, loaded)
         reason = str(error).partition(": ")[0]  # what follows is advice for training
         return {
-            "left_out": f"States, values and what best responses gain are left out, as {reason} and a page "
-            "holds all of them. The curves have what the run has measured; evaluate judges it further."
+            "left_out": f"This page has no states, values or best-response gains, for which it would have to "
+            f"hold every history of the game: {reason}. The curves show what the run has measured; "
+            "`pohp-neurd evaluate` can measure more."
         }
     listed = choices(tree)
     policies = [
@@ -141,15 +142,15 @@ def judged(world: exact.World, table: Float[np.ndarray, "S A"], listed: Choices)
     found = exact.quantities(world, table)
     state, action = listed
     data = {
-        "nash_conv": None,
-        "returns": exact.expected_returns(world, table).tolist(),
+        "nash_conv": float(exact.nash_conv(world, table, compiled=False)),
         "probability": report.packed(table[state, action].astype(np.float32)),
         "action_value": report.packed(found.action_value[state, action].astype(np.float32)),
         "reached": report.packed(found.realization),
     }
     if isinstance(world, graph.Graph):
-        return {**data, "left_out": _FORGETFUL}
-    data["nash_conv"] = float(exact.nash_conv(world, table))
+        returns = exact.expected_returns(world, table).tolist()
+        return {**data, "returns": returns, "left_out": _FORGETFUL}
+    data["returns"] = found.history_value[0].tolist()  # those of `exact` would compile for seconds
     try:
         gained, answers = gains(world, table)
     except ValueError as error:
@@ -214,12 +215,12 @@ def names(tree: trees.Tree) -> tuple[list[str], np.ndarray, list[str]]:
     return list(known), name, pictures
 
 
-def _agent_states(run: str, kept: saved.Saved) -> dict[str, Any]:
+def _agent_states(runs: list[dict[str, Any]], loaded: list[saved.Saved]) -> dict[str, Any]:
     """The policies of agents on a graph whose game has too many histories for a page.
 
     A row for the root, one for every agent state, and one for every choice there: no walk, but a list.
     """
-    world = kept.world
+    world = loaded[0].world
     assert world is not None, "runs on trees are shown as such"
     nodes, strings, steps = witnesses(world)
     count = np.diff(world.first_edge)[nodes]
@@ -246,11 +247,17 @@ def _agent_states(run: str, kept: saved.Saved) -> dict[str, Any]:
         "chance": report.packed(np.zeros(size)),
         "rewards": report.packed(np.zeros((size, world.num_agents))),
     }
+    alike = [each.world is not None and np.array_equal(each.world.legal, world.legal) for each in loaded]
     policies = [
-        {"run": run, "which": which, **judged(world, found, (state, world.action[edge]))}
+        {"run": run["name"], "which": which, **judged(world, found, (state, world.action[edge]))}
+        for run, kept, same in zip(runs, loaded, alike, strict=True)
+        if same
         for which, found in tables(kept, world).items()
     ]
-    return {"game": data, "policies": policies}
+    left_out = (
+        {} if all(alike) else {"left_out": "The other run has other agent states: only its curves are shown."}
+    )
+    return {"game": data, "policies": policies, **left_out}
 
 
 def witnesses(world: graph.Graph) -> tuple[np.ndarray, list[str], list[str]]:

@@ -24,6 +24,7 @@ Row = dict[str, Any]
 COUNTS = ("updates", "episodes", "steps", "seconds")
 """The first columns of every metrics.csv."""
 
+_QUIET = 5.0  # seconds at least between two lines of progress
 _PATIENCE = 0.5  # seconds between two looks at the clock, the signals and the bar
 _SHARE = 0.05  # of the time may go into writing all rows anew, apart from checkpoints
 
@@ -170,13 +171,7 @@ def loop(
       evaluate: is told (state, units done, the bar), where pace says so.
       save: is told (state, units done), where pace says so; says how far it is and how to go on.
     """
-    bar = tqdm.tqdm(
-        total=pace.total * pace.size,
-        initial=done * pace.size,
-        unit=pace.unit,
-        unit_scale=True,
-        disable=None,
-    )
+    bar = progress(pace.total * pace.size, done * pace.size, pace.unit)
     begun_at, evaluating, longest = time.perf_counter(), 0.0, 0.0
     with bar:
         while done < last:
@@ -205,6 +200,48 @@ def loop(
                 after = save(state, done)
                 if number is not None and done < last:
                     raise Interrupted(number, after)
+
+
+def progress(total: int, initial: int, unit: str) -> Any:
+    """A bar in a terminal; elsewhere, as in a log file, a line now and then."""
+    if sys.stderr.isatty():
+        return tqdm.tqdm(total=total, initial=initial, unit=unit, unit_scale=total > 999)
+    return _Lines(total, initial, unit)
+
+
+class _Lines:
+    """As much of tqdm as is called here: a line after five seconds, then one for each tenth of the time."""
+
+    def __init__(self, total: int, initial: int, unit: str) -> None:
+        self._total, self._done, self._unit = total, initial, unit
+        self._begun = self._told = time.perf_counter()
+        self._compiled: tuple[float, int] | None = None
+        self._figures = ""
+
+    def __enter__(self) -> "_Lines":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Says nothing: what follows tells how it ended."""
+
+    def update(self, count: int = 1) -> None:
+        self._done += count
+        now = time.perf_counter()
+        if self._compiled is None:  # the first piece compiles, and says nothing on how long the others take
+            self._compiled = now, self._done
+        since, done = self._compiled
+        spent = now - self._begun
+        if now - self._told < max(_QUIET, 0.1 * spent):
+            return
+        self._told = now
+        clock = tqdm.tqdm.format_interval
+        left = (now - since) * (self._total - self._done) / (self._done - done) if self._done > done else None
+        about = "" if left is None else f", about {clock(left)} left"
+        counted = f"{self._done:,} of {self._total:,} {self._unit}s in {clock(spent)}"
+        print(f"{counted}{about}{self._figures}", file=sys.stderr, flush=True)
+
+    def set_postfix(self, figures: Mapping[str, Any]) -> None:
+        self._figures = "".join(f", {name} {value}" for name, value in figures.items())
 
 
 class _Book:

@@ -15,8 +15,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import tqdm
-
 from pohp_neurd import files
 from pohp_neurd.experiment import grid, schema
 from pohp_neurd.experiment import run as run_loop
@@ -56,7 +54,7 @@ def run(
                     del known[setting.id]
                     shutil.rmtree(folder / "runs" / setting.id, ignore_errors=True)  # it begins anew
         todo = [setting for setting in settings if setting.id not in known]
-        bar = tqdm.tqdm(total=len(settings), initial=len(settings) - len(todo), unit="setting", disable=None)
+        bar = run_loop.progress(len(settings), len(settings) - len(todo), "setting")
         try:
             with bar:
                 for setting, outcome in execute(todo, folder / "runs") if todo else ():
@@ -65,7 +63,7 @@ def run(
                     _record(folder, found, outcome.seconds)
                     bar.update()
                     failed = [s for s in settings if s.id in known and known[s.id].figures is None]
-                    bar.set_postfix(failed=len(failed))
+                    bar.set_postfix({"failed": len(failed)})
         finally:  # after Ctrl-C too there are tables of what is finished
             if known:
                 write_tables(folder, list(known.values()))

@@ -78,7 +78,7 @@ def test_without_perfect_recall_gains_are_left_out():
     found = report.judged(tree, exact.uniform(tree), report.choices(tree))
     assert "has no perfect recall" in found["left_out"]
     assert "gain" not in found
-    assert found["nash_conv"] == exact.nash_conv(tree, exact.uniform(tree))
+    assert found["nash_conv"] == pytest.approx(exact.nash_conv(tree, exact.uniform(tree)), abs=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,8 @@ def test_a_run_as_data(run):
     assert names[:2] == ["current", "average"]
     for each in data["policies"]:
         policy = saved.table(saved.load(run), tree, each["which"].split()[0])
-        assert each["nash_conv"] == exact.nash_conv(tree, policy)
+        assert each["nash_conv"] == pytest.approx(exact.nash_conv(tree, policy), abs=1e-12)
+        np.testing.assert_allclose(each["returns"], exact.expected_returns(tree, policy), atol=1e-12)
         assert np.sum(packing.unpacked(each["gain"])) == pytest.approx(each["nash_conv"], abs=1e-10)
         np.testing.assert_allclose(packing.unpacked(each["probability"]), policy.reshape(-1), atol=1e-7)
         values = exact.quantities(tree, policy)
@@ -174,7 +175,8 @@ def test_runs_that_cannot_be_shown(run, tmp_path):
 
 def test_what_cannot_be_known_is_left_out(run):
     data = gathered(run, max_histories=10)
-    assert "States, values and what best responses gain are left out" in data["left_out"]
+    assert "no states, values or best-response gains" in data["left_out"]
+    assert "has more than 10 histories" in data["left_out"]
     assert "policies" not in data
 
 
@@ -202,6 +204,7 @@ def test_a_game_with_too_many_histories_is_shown_by_agent_states(tmp_path):
     policy, world = saved.table(kept, kept.world, "current"), kept.world
     first = data["policies"][0]
     assert "remembers more than these agents" in first["left_out"]
+    assert first["nash_conv"] == exact.nash_conv(world, policy)
     np.testing.assert_allclose(packing.unpacked(first["probability"]), policy[world.legal], atol=1e-7)
     values = exact.quantities(world, policy).action_value[world.legal]
     np.testing.assert_allclose(packing.unpacked(first["action_value"]), values, atol=1e-6)

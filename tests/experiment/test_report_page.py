@@ -167,7 +167,7 @@ def test_walking_with_keys_alone(shown, runs):
     press(page, "#again", "Backspace")
     assert text(page, "#walking h3").startswith("Player")
     page.ask("document.querySelector('.state button').click()")
-    assert text(page, "#walking h3").startswith("Player 0 moves, and sees")
+    assert text(page, "#walking h3").startswith("Player 0 to move, seeing")
 
 
 def test_two_runs_side_by_side(shown, runs):
@@ -183,6 +183,8 @@ def test_two_runs_side_by_side(shown, runs):
 def test_narrow_pages_need_no_scrolling_sideways(shown, name, scheme):
     page, _ = shown(name, width=400, scheme=scheme)
     assert page.ask("document.documentElement.scrollWidth") <= 400
+    heads = "[...document.querySelectorAll('th, caption, button')].map((each) => each.offsetHeight)"
+    assert max(page.ask(heads)) < 90  # no column so narrow that it has a letter a line
     back = page.ask("getComputedStyle(document.body).backgroundColor")
     assert (back == "rgb(255, 255, 255)") == (scheme == "light")
     page.ask("document.querySelector('#theme').click()")  # light
@@ -211,6 +213,15 @@ def test_the_phases_of_cart_pole(shown):
     assert text(page, "#cell").startswith("Angle 0.6°, angular velocity 0.15 rad/s: right")
     probability = np.reshape(packing.unpacked(found["probability"]), (3, 41, 41, 2))
     np.testing.assert_allclose(values(page, "#cell"), [probability[:, 21, 21, 1].mean()], atol=1e-6)
+
+
+def test_who_holds_what_is_said_in_beliefs(shown):
+    page, _ = shown("table")
+    press(page, "#walking .choose", "1", "1", "1")  # player 0 has J, player 1 has Q, player 2 has K
+    assert text(page, ".path") == "Startplayer 0 has Jplayer 1 has Qplayer 2 has K"
+    hidden = "[...document.querySelectorAll('#beliefs td:first-child')].map((each) => each.textContent)"
+    expected = {f"player 1 has {a}, player 2 has {b}" for a in "QKA" for b in "QKA" if a != b}
+    assert {each.removesuffix(" ← actual") for each in page.ask(hidden)} == expected
 
 
 def test_printing_leaves_the_controls_out(shown):

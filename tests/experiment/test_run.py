@@ -119,3 +119,18 @@ def test_rows_that_are_missing_are_told_of(tmp_path):
     records.write_csv(tmp_path / "run" / "metrics.csv", [], COLUMNS)
     with pytest.raises(ValueError, match=r"must have a row of each of 4 evaluations, but has not"):
         run.finish(lambda: counting(), tmp_path / "run", resume=True)
+
+
+def test_without_a_terminal_progress_is_in_lines_that_become_rarer(monkeypatch, capsys):
+    """The first unit takes a minute, to compile, and each of the others a second."""
+    clock = [0.0]
+    monkeypatch.setattr(run.time, "perf_counter", lambda: clock[0])
+    with run.progress(3600, 1200, "episode") as bar:
+        for second in range(60, 2460):
+            clock[0] = second
+            bar.update()
+            bar.set_postfix({"NashConv": "0.1000"})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "1,201 of 3,600 episodes in 01:00"
+    assert lines[1] == "1,208 of 3,600 episodes in 01:07, about 39:52 left, NashConv 0.1000"
+    assert len(lines) == 35  # one whenever the time has grown by a ninth: ln(2460/60) / ln(10/9)

@@ -5,7 +5,7 @@ import json
 import pytest
 from absl.testing import flagsaver
 
-from pohp_neurd.experiment import executor, grid
+from pohp_neurd.experiment import executor, grid, sweep
 
 
 def here(todo, runs):
@@ -39,13 +39,23 @@ GRID = {"script": "bandit", "sweep": ["horizon=20", "seeds=2", "seed=0,1"]}
 def test_it_ends_with_one_line_of_json(call, tmp_path, capsys):
     assert call(**GRID) == 0
     opening, last = capsys.readouterr().out.splitlines()
-    assert opening.startswith("2 settings in ")
+    assert opening.startswith("Running 2 settings in ")
     assert json.loads(last) == {
         "settings": 2,
         "done": 2,
         "failed": 0,
         "results": str(tmp_path / "sweep" / "results.csv"),
     }
+
+
+def test_the_next_command_summarises_what_was_swept(script):
+    settings = [{"game": "kuhn_poker", "exploration": eta, "seed": seed} for eta in (0, 1) for seed in (0, 1)]
+    figures = {"nash_conv": 0.2, "nash_conv_average": None}
+    finished = [sweep.Finished(str(k), flags, figures, "") for k, flags in enumerate(settings)]
+    wanted = " Next: `pohp-neurd summarise --input=DIR/results.csv --by=exploration --value=nash_conv`."
+    assert script.next_command(finished, "DIR/results.csv") == wanted
+    assert "--by=game " in script.next_command(finished[:2], "DIR/results.csv")
+    assert script.next_command([finished[0]._replace(figures=None)], "DIR/results.csv") == ""
 
 
 def test_a_failure_is_told_of_and_is_the_exit_code(call, capsys, monkeypatch):

@@ -11,7 +11,7 @@ function ticks(low, high, log) {
     const inside = found.filter((value) => value >= low * 0.999 && value <= high * 1.001);
     return inside.length > 1 ? inside : ticks(low, high, false);
   }
-  const raw = (high - low) / 4 || 1, power = 10 ** Math.floor(Math.log10(raw));
+  const raw = (high - low) / 5 || 1, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].find((digit) => digit * power >= raw) * power;
   const found = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
@@ -62,8 +62,8 @@ function chart(title, xName, series, logs) {
     for (const value of y.ticks) root.append(s("line", { class: "grid", x1: left, x2: width - 12, y1: y.place(value), y2: y.place(value) }),
       s("text", { x: left - 6, y: y.place(value) + 4, "text-anchor": "end" }, tickText(value)));
     const apart = Math.max(1, Math.ceil(x.ticks.length * 52 / (width - left)));
-    x.ticks.forEach((value, index) => index % apart || root.append(
-      s("text", { x: x.place(value), y: height - bottom + 16, "text-anchor": "middle" }, tickText(value))));
+    x.ticks.forEach((value, index) => index % apart || root.append(s("text", { x: x.place(value), y: height - bottom + 16,
+      "text-anchor": x.place(value) > width - 28 ? "end" : "middle" }, tickText(value))));
     root.append(s("path", { class: "axis", d: `M${left} 8V${height - bottom}H${width - 12}` }),
       s("text", { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }, xName));
     for (const each of series) {
@@ -126,9 +126,15 @@ function stroke(each) {
 
 const COUNTS = ["updates", "episodes", "steps", "seconds"];
 const SETTING = ["learning_rate", "exploration", "seed"];
-const TITLES = { nash_conv: "NashConv", entropy: "Entropy", capped: "Fraction capped", weight: "Importance weights",
-  advantage_scale: "Scale of directions", reward: "Reward per interval", total_reward: "Accumulated reward",
-  critic_error: "Critic's error", return_against_uniform: "Return against uniform", mean_return: "Mean return" };
+const TITLES = { nash_conv: "NashConv", nash_conv_average: "NashConv, average policy", entropy: "Entropy", capped: "Fraction capped",
+  weight: "Importance weights", mean_weight: "Mean importance weight", max_weight: "Largest importance weight",
+  advantage_scale: "Update size (RMS of directions)", reward: "Reward per interval", total_reward: "Accumulated reward",
+  critic_error: "Critic error (RMS)", return_against_uniform: "Return against uniform", mean_return: "Mean return",
+  half_width: "± (95% interval)" };
+
+function title(column) {
+  return TITLES[column] || column.replaceAll("_", " ");
+}
 
 /* Columns that are drawn together. */
 function panel(column) {
@@ -174,15 +180,15 @@ function curves(runs) {
   const logs = { x: false, y: false }, holder = h("div", { class: "charts" });
   const counted = COUNTS.filter((name) => runs.every((run) => run.column[name] && run.column[name].some((value) => value > 0)));
   let xName = ["episodes", "steps", "updates"].find((name) => counted.includes(name)) || counted[0], drawn = [];
-  const axis = choice("Along", counted.map((name) => [name, name]), (name) => { xName = name; make(); });
+  const axis = choice("x axis", counted.map((name) => [name, name]), (name) => { xName = name; make(); });
   axis.select.value = xName;
   const tick = (text, key) => h("label", {}, h("input", { type: "checkbox", "data-log": key,
     onchange: (event) => { logs[key] = event.target.checked; drawn.forEach((each) => each.draw()); } }), text);
   function make() {
-    drawn = [...lines(runs, xName)].map(([name, series]) => chart(TITLES[name] || name.replaceAll("_", " "), xName, series, logs));
+    drawn = [...lines(runs, xName)].map(([name, series]) => chart(title(name), xName, series, logs));
     holder.replaceChildren(...drawn.map((each) => each.figure));
     drawn.forEach((each) => each.draw());
   }
   addEventListener("resize", () => drawn.forEach((each) => each.draw()));
-  return { element: h("div", {}, h("div", { class: "controls" }, axis.element, tick("logarithmic upwards", "y"), tick("logarithmic along", "x")), holder), make };
+  return { element: h("div", {}, h("div", { class: "controls" }, axis.element, tick("log x", "x"), tick("log y", "y")), holder), make };
 }

@@ -16,10 +16,10 @@ async function unpackedText(texts) {
   return JSON.parse(new TextDecoder().decode(await inflated(texts.zlib)));
 }
 
-/* A number in few digits; its element keeps all of them. */
-function short(value) {
+/* A number in few digits; its element keeps all of them. Counts are whole; a value that is has its digits too. */
+function short(value, count = true) {
   if (!Number.isFinite(value)) return "–";
-  if (Number.isInteger(value)) return value.toLocaleString("en");
+  if (count && Number.isInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);
   if (size < 5e-13) return "0";
   if (size < 1e-4) return value.toExponential(1);
@@ -50,6 +50,10 @@ function filled(element, given, children) {
 
 function number(value, text = short(value)) {
   return h("data", { value: String(value), title: String(value) }, text);
+}
+
+function fixed(value) {
+  return number(value, short(value, false));
 }
 
 function choice(label, options, changed) {

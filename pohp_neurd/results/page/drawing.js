@@ -10,16 +10,16 @@ function card(game, code) {
 }
 
 /* The parts of a state: [label, kind, value]; of these come its picture and the words that a search finds. */
-function parts(game, text, picture) {
-  const name = game.split("(")[0];
+function parts(game, state) {
+  const text = game.strings[state], picture = game.pictures[state], name = game.name.split("(")[0];
   const kuhn = name === "kuhn_poker" && /^(\d+)([pb]*)$/.exec(text);
-  if (kuhn) return [["Card", "cards", [card(game, +kuhn[1])]],
+  if (kuhn) return [["Card", "cards", [card(game.name, +kuhn[1])]],
     ["Moves", "text", [...kuhn[2]].map((move) => (move === "b" ? "bet" : "pass")).join(", ") || "none yet"]];
   if (name === "leduc_poker" && text.startsWith("[")) {
     const said = Object.fromEntries([...text.matchAll(/\[([^:\]]+):\s*([^\]]*)\]/g)].map((found) => [found[1], found[2]]));
     const moves = (line) => line.trim().split(/\s+/).filter(Boolean).map((move) => ["fold", "call", "raise"][move] || move).join(", ");
-    const cards = [["Card", "cards", [card(game, +said.Private)]]];
-    if (said.Public !== undefined && +said.Public >= 0) cards.push(["On the table", "cards", [card(game, +said.Public)]]);
+    const cards = [["Card", "cards", [card(game.name, +said.Private)]]];
+    if (said.Public !== undefined && +said.Public >= 0) cards.push(["On the table", "cards", [card(game.name, +said.Public)]]);
     return [...cards, ["Pot", "text", said.Pot], ["Round 1", "text", moves(said.Round1 || "") || "no move yet"],
       ...(moves(said.Round2 || "") ? [["Round 2", "text", moves(said.Round2)]] : [])];
   }
@@ -32,10 +32,17 @@ function parts(game, text, picture) {
   const found = board(shown);
   if (found) {
     const rest = shown.split("\n").filter((_, line) => line < found.from || line >= found.to).join(" ").trim();
-    return [["Board", "board", found.rows], ...(rest ? [["Also", "text", rest]] : []), ...(shown === text ? [] : words(text))];
+    const drawing = ["Board", name.includes("hex") ? "hex" : "board", found.rows];
+    if (/^(\d+\s*)?(\d+,-?\d+\s*)*$/.test(rest) && rest) return [drawing, ["Own moves", "text", ownMoves(game, state).join(", ") || "none yet"]]; // phantom games
+    return [drawing, ...(rest ? [["Also", "text", rest]] : []), ...(shown === text ? [] : words(text))];
   }
   const said = words(text);
   return [...said, ...(picture && said.length === 1 ? [["Seen", "pre", picture.trimEnd()]] : [])];
+}
+
+function ownMoves(game, state) {
+  const row = game.histories[state][0];
+  return path(game, row).filter((step) => step.player === game.player[row]).map((step) => step.name);
 }
 
 /* The first block of at least two lines of the same length without a space: a board. */
@@ -68,8 +75,16 @@ function drawn(list) {
   const show = { text: (value) => value, pre: (value) => h("span", { class: "raw" }, value),
     cards: (value) => value.map((each) => h("span", { class: each.red ? "card red" : "card" }, each.text)),
     dice: (value) => value.map((face) => h("span", { class: "die", title: String(face) }, FACES[face] || String(face))),
-    board: (rows) => h("table", { class: "board" }, rows.map((row) => h("tr", {}, [...row].map((sign) => h("td", {}, sign === "." ? "" : sign))))) };
+    board: (rows) => grid(rows, 0), hex: (rows) => grid(rows, 0.85) };
   return h("div", { class: "drawn" }, h("dl", {}, list.map(([label, kind, value]) => [h("dt", {}, label), h("dd", {}, show[kind](value))])));
+}
+
+/* Rows of signs; those of a rhombus, as in hex, each a little further to the right. */
+function grid(rows, shift) {
+  const table = h("table", { class: "board" }, rows.map((row) => h("tr", {}, [...row].map((sign) => h("td", {}, sign === "." ? "" : sign)))));
+  [...table.rows].forEach((row, k) => { row.style.left = `${k * shift}rem`; });
+  table.style.marginRight = `${(rows.length - 1) * shift}rem`;
+  return table;
 }
 
 function bidName(bid) {
@@ -78,7 +93,7 @@ function bidName(bid) {
 
 /* The name of a step: outcomes of chance that are cards, and bids of dice, are drawn as such. */
 function stepName(game, player, name) {
-  if (game.includes("liars_dice")) return bidName(name);
+  if (game.includes("liars_dice")) return bidName(name).replace(/^Roll (\d)$/, (_, face) => FACES[face] || face);
   const dealt = /^(?:Chance outcome|Deal):\s*(\d+)$/.exec(name);
   return player < 0 && dealt && /^(kuhn|leduc)_poker/.test(game) ? card(game, +dealt[1]).text : name;
 }

@@ -1,13 +1,17 @@
 /* The game as arrays: every history a row, parents before their children, children side by side. */
 
+const CHANCE = -1;
+
 async function readGame(packed) {
-  const game = { name: packed.name, numAgents: packed.num_agents, about: packed.about };
+  const game = { name: packed.name, numAgents: packed.num_agents, about: packed.about, deals: 0 };
   for (const name of ["step", "parent", "action", "player", "state", "chance", "rewards"]) game[name] = await unpacked(packed[name]);
   for (const name of ["names", "strings", "pictures"]) game[name] = await unpackedText(packed[name]);
   const size = game.parent.length;
   game.firstChild = new Int32Array(size);
   game.numChildren = new Int32Array(size);
   for (let row = size - 1; row > 0; row--) { game.firstChild[game.parent[row]] = row; game.numChildren[game.parent[row]]++; }
+  // Cards and dice that are dealt before the first decision, so many to each player.
+  if (/^(kuhn_poker|leduc_poker|liars_dice)/.test(game.name)) for (let row = 0; game.player[row] === CHANCE; row = game.firstChild[row]) game.deals++;
   game.histories = game.strings.map(() => []);
   for (let row = 0; row < size; row++) if (game.state[row] >= 0) game.histories[game.state[row]].push(row);
   // Where the choices of each state stand among those of all states.
@@ -65,18 +69,21 @@ function beliefs(game, policy, state) {
   return { note, rows, belief: weights.map((weight) => weight / total) };
 }
 
-/* The steps to a history: [{row, player, name}]. */
+/* The steps to a history: [{row, player, name, label}]. */
 function path(game, row) {
   const found = [];
   for (; row > 0; row = game.parent[row]) {
     const player = game.player[game.parent[row]];
     found.push({ row, player, name: stepName(game.name, player, game.names[game.step[row]]) });
   }
-  return found.reverse();
+  return found.reverse().map((step, place) => ({ ...step, label: step.player >= 0 ? `player ${step.player}: ${step.name}`
+    : place < game.deals ? `player ${Math.floor(place * game.numAgents / game.deals)} has ${step.name}` : step.name }));
 }
 
-function label(step) {
-  return step.player < 0 ? step.name : `player ${step.player}: ${step.name}`;
+/* The policy that is looked at first, as `evaluate` judges it: the average; without one, the best. */
+function usual(policies) {
+  const mine = policies.filter((each) => each.run === policies[0].run);
+  return ["average", "best"].map((which) => mine.find((each) => each.which.includes(which))).find(Boolean) || mine[0];
 }
 
 function policyName(policies, policy) {
@@ -89,12 +96,13 @@ function actionTable(game, policy, state, caption, choose) {
   const rows = [];
   for (let k = 0; k < game.numChildren[row]; k++) {
     const best = policy.answer && policy.answer[state] === game.action[first + k], value = policy.actionValue[offset + k];
+    const over = value - policy.value[state], advantage = Math.abs(over) < 3e-7 * Math.max(1, Math.abs(value)) ? 0 : over; // values are float32
     const name = stepName(game.name, game.player[row], game.names[game.step[first + k]]);
     rows.push(h("tr", {}, h("td", {}, choose ? choose(k, name) : name, best ? h("abbr", { class: "best", title: "a best response's choice" }, " ★") : ""),
-      h("td", {}, bar(policy.probability[offset + k])), h("td", { class: "number" }, number(value)),
-      h("td", { class: "number" }, number(value - policy.value[state]))));
+      h("td", {}, bar(policy.probability[offset + k])), h("td", { class: "number" }, fixed(value)),
+      h("td", { class: "number" }, fixed(advantage))));
   }
-  return h("table", { class: "actions", "data-policy": caption }, h("caption", {}, caption, policy.gain ? h("span", {}, " · gain ", number(policy.gain[state])) : null, h("span", {}, " · value ", number(policy.value[state]))),
+  return h("table", { class: "actions", "data-policy": caption }, h("caption", {}, caption, policy.gain ? [" ", h("span", {}, "· gain ", fixed(policy.gain[state]))] : null, " ", h("span", {}, "· value ", fixed(policy.value[state]))),
     h("thead", {}, h("tr", {}, h("th", {}, "Action"), h("th", {}, "Probability"), h("th", { class: "number" }, "Value"), h("th", { class: "number" }, "Advantage"))),
     h("tbody", {}, rows));
 }

@@ -40,6 +40,11 @@ function rectangle(x, y, size, lean) {
   return found;
 }
 
+function legend() {
+  return h("div", { class: "legend" }, [[-1, "left"], [-0.5, ""], [0, "even"], [0.5, ""], [1, "right"]].map(([lean, text]) =>
+    h("span", {}, s("svg", { width: 18, height: 12, "aria-hidden": "true" }, rectangle(0, 0, 18, lean)), text)));
+}
+
 async function maps(packed, runs) {
   const all = [];
   for (const [place, each] of packed.entries()) {
@@ -84,12 +89,11 @@ async function maps(packed, runs) {
       { title: "Phase picture", x: "angle in degrees", y: "angular velocity in rad/s", ticks: (left, top) => s("g", {}, [-1, 0, 1].map((end) => [
         s("text", { x: left + (end + 1) / 2 * many * size, y: top + many * size + 14, "text-anchor": ["start", "middle", "end"][end + 1] }, (end * degrees).toFixed(0)),
         s("text", { x: left - 5, y: top + (1 - end) / 2 * many * size + 4 + 5 * end, "text-anchor": "end" }, String(end * limits[1]))])) }),
-      h("div", { class: "legend" }, [[-1, "left"], [-0.5, ""], [0, "even"], [0.5, ""], [1, "right"]].map(([lean, text]) =>
-        h("span", {}, s("svg", { width: 18, height: 12, "aria-hidden": "true" }, rectangle(0, 0, 18, lean)), text))));
+      legend());
   }
   draw(all[0]);
   return h("div", {}, h("p", {}, catching
-    ? "One square for each place of the ball's column and the paddle's, one picture for each row of the ball: the arrow is the likeliest move, the colour how much right outweighs left. Faint squares cannot come about."
-    : "What the policy does when the cart stands still in the middle: one square for each angle of the pole and each angular velocity."),
-  h("p", { class: "note" }, "A pointer or the arrow keys read a square."), h("div", { class: "controls" }, which.element), readout, holder);
+    ? "One map for each row of the ball, one cell for each column of ball and paddle. The arrow is the most likely action, • is stay; the colour is the probability of right minus that of left. Faint cells cannot be reached."
+    : "The policy with the cart at rest in the middle: one cell for each angle of the pole and each angular velocity. The colour is the probability of a push to the right."),
+  h("p", { class: "note" }, "Point at a cell, or move with the arrow keys, to read its probabilities."), h("div", { class: "controls" }, which.element), readout, catching ? legend() : null, holder);
 }

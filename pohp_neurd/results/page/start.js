@@ -22,12 +22,12 @@ function atEnd(run, name) {
 function summary(data, runs, policies, game) {
   const dynamic = (value) => (value === null ? "none" : Array.isArray(value) ? value.join(", ") : String(value));
   const last = h("table", { id: "final" }, h("thead", {}, h("tr", {}, h("th", {}, runs[0].column.seed ? "At the end, mean over runs" : "At the end"), runs.map((run) => h("th", { class: "number" }, run.name)))),
-    h("tbody", {}, runs[0].columns.filter((name) => !SETTING.includes(name) && runs.some((run) => run.column[name] && Number.isFinite(atEnd(run, name)))).map((name) =>
-      h("tr", { "data-column": name }, h("th", {}, name.replaceAll("_", " ")), runs.map((run) => h("td", { class: "number" }, run.column[name] ? number(atEnd(run, name)) : "–"))))));
+    h("tbody", {}, runs[0].columns.filter((name) => !SETTING.includes(name) && runs.some((run) => run.column[name] && Number.isFinite(atEnd(run, name)) && (atEnd(run, name) || !COUNTS.includes(name)))).map((name) =>
+      h("tr", { "data-column": name }, h("th", {}, title(name)), runs.map((run) => h("td", { class: "number" }, run.column[name] ? number(atEnd(run, name), name === "seconds" ? atEnd(run, name).toFixed(1) : undefined) : "–"))))));
   const judged = policies.length ? h("table", { id: "judged" }, h("thead", {}, h("tr", {}, h("th", {}, "Policy"), h("th", { class: "number" }, "NashConv"),
-    policies[0].returns.map((_, k) => h("th", { class: "number" }, `return of player ${k}`)))),
+    policies[0].returns.map((_, k) => h("th", { class: "number" }, `Return, player ${k}`)))),
   h("tbody", {}, policies.map((each) => h("tr", {}, h("th", {}, policyName(policies, each)), h("td", { class: "number" }, each.nashConv === null ? "–" : number(each.nashConv, each.nashConv.toFixed(6))),
-    each.returns.map((value) => h("td", { class: "number" }, number(value))))))) : null;
+    each.returns.map((value) => h("td", { class: "number" }, fixed(value))))))) : null;
   return [
     game ? h("p", {}, `${game.name.replace("()", "")}: ${game.about}, ${game.numAgents} players. All values are exact.`) : null,
     data.left_out ? h("p", { id: "left-out" }, data.left_out) : null,
@@ -55,6 +55,7 @@ async function start() {
     if (walking) section("walk", "Walk the game", walking.element);
   }
   if (data.maps) section("maps", "What the policy does", await maps(data.maps, runs));
+  addEventListener("beforeprint", () => document.querySelectorAll("#run details").forEach((each) => { each.open = true; }));
   document.body.dataset.ready = "true";
 }
 

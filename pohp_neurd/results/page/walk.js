@@ -2,7 +2,7 @@
 
 function walk(game, policies) {
   const element = h("div", { id: "walking" });
-  let policy = policies[policies.length > 1 && policies[1].run === policies[0].run ? 1 : 0], row = 0;
+  let policy = usual(policies), row = 0;
   const which = choice("Policy", policies.map((each, k) => [k, policyName(policies, each)]), (k) => { policy = policies[k]; draw(); });
   which.select.value = policies.indexOf(policy);
   const name = (step) => stepName(game.name, game.player[game.parent[step]], game.names[game.step[step]]);
@@ -22,7 +22,7 @@ function walk(game, policies) {
     return h("ol", { class: "path", "aria-label": "Steps so far" },
       h("li", {}, h("button", { type: "button", id: "again", onclick: () => go(0) }, "Start")),
       path(game, row).map((step) => h("li", {}, h("button", { type: "button", onclick: () => go(step.row) },
-        step.player < 0 ? `chance: ${step.name}` : label(step)))));
+        step.label === step.name ? `chance: ${step.name}` : step.label))));
   }
 
   function options() {
@@ -35,14 +35,14 @@ function walk(game, policies) {
 
   function believed() {
     const { note, rows, belief } = beliefs(game, policy, game.state[row]);
-    const paths = rows.map((each) => path(game, each).map(label));
+    const paths = rows.map((each) => path(game, each).map((step) => step.label));
     const differs = (place) => new Set(paths.map((each) => each[place])).size > 1;
     const sums = new Map();
     const key = (each) => each.filter((_, place) => differs(place)).join(", ") || "what has been seen";
     rows.forEach((_, k) => sums.set(key(paths[k]), (sums.get(key(paths[k])) || 0) + belief[k]));
-    const real = key(path(game, row).map(label)), most = [...sums].sort((a, b) => b[1] - a[1]);
-    const table = h("table", { class: "actions", id: "beliefs" }, h("caption", {}, `What player ${game.player[row]} believes of the rest`),
-      h("tbody", {}, most.slice(0, 20).map(([text, share]) => h("tr", {}, h("td", {}, text, text === real ? h("span", { class: "best" }, " ← is so") : ""), h("td", {}, bar(share))))));
+    const real = key(path(game, row).map((step) => step.label)), most = [...sums].sort((a, b) => b[1] - a[1]);
+    const table = h("table", { class: "actions", id: "beliefs" }, h("caption", {}, `Beliefs of player ${game.player[row]} about what is hidden`),
+      h("tbody", {}, most.slice(0, 20).map(([text, share]) => h("tr", {}, h("td", {}, text, text === real ? h("span", { class: "best" }, " ← actual") : ""), h("td", {}, bar(share))))));
     return [table, most.length > 20 ? h("p", { class: "note" }, `and ${short(most.length - 20)} others, less likely.`) : null, note ? h("p", { class: "note" }, note) : null];
   }
 
@@ -51,17 +51,17 @@ function walk(game, policies) {
     const earned = agents.map((agent) => { let sum = 0; for (let at = row; at >= 0; at = game.parent[at]) sum += game.rewards[at * agents.length + agent]; return sum; });
     const over = !game.numChildren[row], state = game.state[row];
     const returns = h("table", { id: "returns" }, h("caption", {}, over ? "Final returns" : "Expected returns from here"), h("tbody", {},
-      agents.map((agent) => h("tr", {}, h("th", {}, `player ${agent}`), h("td", { class: "number" }, number(earned[agent] + value[row * agents.length + agent]))))));
+      agents.map((agent) => h("tr", {}, h("th", {}, `player ${agent}`), h("td", { class: "number" }, fixed(earned[agent] + value[row * agents.length + agent]))))));
     element.replaceChildren(
       h("div", { class: "controls" }, which.element,
-        over ? null : h("button", { type: "button", onclick: () => go(sampled()) }, game.player[row] < 0 ? "Let chance decide" : "Let the policy decide"),
+        over ? null : h("button", { type: "button", onclick: () => go(sampled()) }, game.player[row] < 0 ? "Sample chance" : "Sample the policy"),
         row ? h("button", { type: "button", onclick: () => go(game.parent[row]) }, "Back") : null),
       crumbs(),
       h("div", { class: "walk" },
-        h("div", {}, h("h3", {}, over ? "The game is over" : state < 0 ? "Chance moves" : `Player ${game.player[row]} moves, and sees`),
-          state < 0 ? null : drawn(parts(game.name, game.strings[state], game.pictures[state])), returns,
-          h("p", { class: "note" }, "This history has the probability ", number(reach[row], percent(reach[row])), "."),
-          state >= 0 && policy.gain ? h("p", { class: "note" }, "At this state a best response gains ", number(policy.gain[state]), ".") : null),
+        h("div", {}, h("h3", {}, over ? "The game is over" : state < 0 ? "Chance moves" : `Player ${game.player[row]} to move, seeing`),
+          state < 0 ? null : drawn(parts(game, state)), returns,
+          h("p", { class: "note" }, "Probability of this history: ", number(reach[row], percent(reach[row]))),
+          state >= 0 && policy.gain ? h("p", { class: "note" }, "Best-response gain at this state: ", fixed(policy.gain[state])) : null),
         over ? h("div", {}, h("p", {}, "Start again, or go back to any step above.")) : h("div", {}, options()),
         state < 0 ? null : h("div", { class: "wide" }, believed())));
   }
@@ -72,5 +72,5 @@ function walk(game, policies) {
   });
   draw();
   const to = (where, index) => { policy = policies[index]; which.select.value = index; document.getElementById("walk").scrollIntoView(); go(where); };
-  return { element: h("div", {}, h("p", { class: "note" }, "Choose step by step: with the buttons, or with the keys 1 to 9 and Backspace."), element), to };
+  return { element: h("div", {}, h("p", { class: "note" }, "Click an action or an outcome of chance, or press its number (1 to 9); Backspace goes back."), element), to };
 }
