@@ -119,9 +119,12 @@ class Graph:
 
     def probabilities(self, table: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "E"]:
         """The probability of every edge at its source, under the policy `table`."""
-        acting = self.player[self.source] >= 0
-        row = np.maximum(self.agent_state[self.source], 0)
-        return np.where(acting, table[row, np.where(acting, self.action, 0)], self.chance)
+        found = self.chance.copy()
+        for _, edges in self.by_level():  # not all at once, as there are millions
+            row = self.agent_state[self.source[edges]]
+            acted = row >= 0
+            found[edges][acted] = table[row[acted], self.action[edges][acted]]
+        return found
 
     def expected_returns(self, table: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "P"]:
         """Every agent's expected return: one sweep up the levels."""
@@ -286,17 +289,23 @@ class Rows:
         self, num_actions: int, name: str, features: Callable[[Any, int], Float[np.ndarray, "D"]]
     ) -> tuple[Graph, dict[tuple[int, Hashable], int]]:
         """The graph, and the row of every player's agent state; `features(shown, num_actions)` of each."""
-        player = np.array(self._player, np.int32)
+        # The arrays themselves, not copies of them.
+        player, state, seen, action, child = (
+            np.frombuffer(found, np.int32)
+            for found in (self._player, self._state, self._seen, self.action, self.child)
+        )
         levels = np.array([*self._levels, len(player)], np.int64)
-        first_edge = np.array([*self._first_edge, len(self.action)], np.int64)
-        child = np.array(self.child, np.int32)
+        self._first_edge.append(len(action))
+        first_edge = np.frombuffer(self._first_edge, np.int64)
         for depth in range(len(levels) - 2):
             edges = slice(first_edge[levels[depth]], first_edge[levels[depth + 1]])
             child[edges] = np.where(child[edges] >= 0, child[edges] + levels[depth + 1], -1)
         rewards = np.zeros((len(child), self._num_agents))
-        rewards[np.array(self._rewarded)] = np.array(self._rewards).reshape(-1, self._num_agents)
+        rewards[np.frombuffer(self._rewarded, np.int64)] = np.frombuffer(self._rewards).reshape(
+            -1, self._num_agents
+        )
         chance = np.ones(len(child))
-        chance[np.repeat(player < 0, np.diff(first_edge))] = np.array(self._chances)
+        chance[np.repeat(player < 0, np.diff(first_edge))] = np.frombuffer(self._chances)
         order = np.argsort(self._players, kind="stable")
         rank = np.empty(len(order) + 1, np.int32)
         rank[order], rank[-1] = np.arange(len(order)), -1
@@ -308,10 +317,10 @@ class Rows:
             num_actions=num_actions,
             levels=levels,
             player=player,
-            agent_state=rank[np.array(self._state, np.int32)],
-            seen=np.array(self._seen, np.int32),
+            agent_state=rank[state],
+            seen=seen,
             first_edge=first_edge,
-            action=np.array(self.action, np.int32),
+            action=action,
             child=child,
             chance=chance,
             rewards=rewards,

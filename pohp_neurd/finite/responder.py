@@ -47,10 +47,11 @@ def moves(world: graph.Graph, table: Float[np.ndarray, "S A"], agent: int) -> Mo
         number, world.first_edge, world.child, world.probabilities(table), world.rewards[:, agent]
     )
     earned, start, stop, node, chance = replies
-    mine = np.append(own[world.source], True)  # the last leads to the root
-    edges = np.zeros(int(mine.sum()), _EDGE)
-    child = np.append(world.child, 0)[mine]
-    edges["reward"] = np.append(world.rewards[:, agent], 0.0)[mine] + earned[child]
+    mine = own[world.source]
+    child = np.append(world.child[mine], 0)  # the last leads to the root
+    edges = np.zeros(len(child), _EDGE)
+    edges["reward"][:-1] = world.rewards[mine, agent]
+    edges["reward"] += earned[child]
     edges["start"], edges["stop"] = start[child], stop[child]
     first_edge = np.append(0, np.cumsum(np.diff(world.first_edge)[own]))
     return Moves(first_edge, edges, world.seen[own], node, chance)

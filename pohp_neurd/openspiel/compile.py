@@ -270,11 +270,12 @@ def observer(game: Any, view: str, *, everyone: bool = False) -> Observer:
 
 def _eye(game: Any, view: str) -> Callable[[Any, int], bytes]:
     """What a player sees of a state, as the bytes of a float32 tensor."""
-    shown = observer(game, view, everyone=True)
+    set_from, tensor = observer(game, view, everyone=True)
+    written = tensor.tobytes
 
     def look(state: Any, player: int) -> bytes:
-        shown.set_from(state, player)
-        return shown.tensor.tobytes()
+        set_from(state, player)
+        return written()
 
     return look
 

@@ -1,9 +1,10 @@
 """An OpenSpiel game as a graph: histories that agree in all that the future depends on are one node."""
 
 import collections
+import ctypes
 import hashlib
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from pohp_neurd.finite import graph
 MAX_NODES = 5_000_000
 _CONTINUATIONS = 2_000  # pairs of merged histories that are played on side by side
 _REFRESH = 4096  # nodes between two looks at the progress bar
+_OVER = int(pyspiel.PlayerId.TERMINAL)
 _CROWD = 20_000  # nodes after which playouts tell whether there are too many
 
 
@@ -148,18 +150,19 @@ class Origin(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """The first history of a node."""
+    """A node of a level, which is known by its `_Key`."""
 
     place: int
     """In its level: the nodes of one number of moves."""
     state: Any
-    player: int
-    actions: Any
+    """Of its first history."""
+    actions: tuple[Any, ...]
     """Legal actions, or chance outcomes with their probabilities."""
-    views: tuple[bytes, ...]
-    """What every agent sees."""
-    kept: tuple[Any, ...]
-    """What every agent carries from its last turn."""
+
+
+_Key = tuple[int, tuple[Any, ...], tuple[bytes, ...], Hashable, tuple[float, ...] | None]
+"""What makes a node: who moves, what every agent carries from its last turn and what it sees, the world, and
+what was earned so far, as returns are sums of what stands at nodes."""
 
 
 def build(
@@ -175,34 +178,34 @@ def build(
     agents = range(game.num_players())
     rows = graph.Rows(len(agents))
     action_of, child_of = rows.action.append, rows.child.append
-    one_of_each: dict[Any, Any] = {}  # equal views are one object: less memory, and they are hashed once
+    one_of_each: dict[Any, Any] = {}  # what is equal is one object: less memory, and it is hashed once
+    one_of = one_of_each.setdefault
     merges: list[tuple[Any, Any]] = []
     rng = np.random.default_rng(0)
     num_merges = total = 0
 
-    def identified(state: Any, kept: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What makes a node. With what was earned so far: returns are sums of what stands at nodes."""
-        views = tuple(
-            [one_of_each.setdefault(seen, seen) for seen in [eye(state, agent) for agent in agents]]
-        )
-        earned = tuple(state.returns()) if rewarded else None
-        return (state.current_player(), world(state), views, kept, earned)
+    def identified(state: Any, player: int, kept: tuple[Any, ...]) -> _Key:
+        """What makes the node of `state`, where `player` moves."""
+        seen = tuple([one_of(view := eye(state, agent), view) for agent in agents])
+        return player, kept, seen, world(state), tuple(state.returns()) if rewarded else None
 
     def carried_on(kept: tuple[Any, ...], player: int, agent_state: Any, action: int) -> tuple[Any, ...]:
         """What every agent carries on after an action."""
-        after = (*kept[:player], (memory.keep(agent_state, action),), *kept[player + 1 :])
-        return one_of_each.setdefault(after, after)
+        mine = (memory.keep(agent_state, action),)
+        if mine == kept[player]:
+            return kept
+        after = (*kept[:player], mine, *kept[player + 1 :])
+        return one_of(after, after)
 
-    def entered(level: dict[Hashable, _Node], state: Any, kept: tuple[Any, ...]) -> _Node:
+    def entered(level: dict[_Key, _Node], state: Any, player: int, kept: tuple[Any, ...]) -> _Node:
         """The node of `state` in its level, new or a merge, which is checked."""
-        key = identified(state, kept)
-        player, views = key[0], key[2]
-        actions = state.chance_outcomes() if player == pyspiel.PlayerId.CHANCE else state.legal_actions()
+        key = identified(state, player, kept)
+        actions = tuple(state.legal_actions() if player >= 0 else state.chance_outcomes())
         node = level.get(key)
         if node is None:
-            node = level[key] = _Node(len(level), state, player, actions, views, kept)
+            node = level[key] = _Node(len(level), state, one_of(actions, actions))
         elif actions != node.actions:
-            raise _wrong(node.state, state, "what can happen next", node.actions, actions)
+            raise _wrong(node.state, state, "what can happen next", list(node.actions), list(actions))
         return node
 
     def surely_larger() -> bool:
@@ -212,80 +215,98 @@ def build(
         its nodes. So the pairs over those that met is less than that number, but for chance, which the
         allowance is for (three standard errors and ten).
         """
-        playouts: list[Any] = [(game.new_initial_state(), (None,) * len(agents))]
+        begin = game.new_initial_state()
+        playouts: list[Any] = [(begin, begin.current_player(), (None,) * len(agents))]
         playouts *= int((40 * max_nodes) ** 0.5)
         least = 0.0
         while len(playouts) > 1 and least <= max_nodes:
             counts = collections.Counter(identified(*playout) for playout in playouts).values()
             pairs, met = (sum(n * (n - 1) / 2 for n in sizes) for sizes in ([len(playouts)], counts))
             least += pairs / (met + 3 * met**0.5 + 10)
-            playouts = [after for playout in playouts if (after := stepped(*playout)) is not None]
+            playouts = [after for playout in playouts if (after := stepped(*playout))[1] != _OVER]
         return least > max_nodes
 
-    def stepped(state: Any, kept: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]] | None:
-        """A random move; None where the game ends."""
-        player, actions = state.current_player(), state.legal_actions()
+    def stepped(state: Any, player: int, kept: tuple[Any, ...]) -> tuple[Any, int, tuple[Any, ...]]:
+        """A random move."""
+        actions = state.legal_actions()
         action = actions[int(rng.integers(len(actions)))]
         if player >= 0:
             kept = carried_on(kept, player, memory.at(kept[player], eye(state, player)), action)
         child = state.child(action)
-        return None if child.is_terminal() else (child, kept)
+        return child, child.current_player(), kept
 
     limit = min(max_nodes, max(_CROWD, max_nodes // 50))
-    level: dict[Hashable, _Node] = {}
-    entered(level, game.new_initial_state(), (None,) * len(agents))
+    level: dict[_Key, _Node] = {}
+    root = game.new_initial_state()
+    entered(level, root, root.current_player(), (None,) * len(agents))
     with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
         while level:
             # From the end, so that each state can go as soon as its node is done.
-            nodes, following = list(level.values())[::-1], dict[Hashable, _Node]()
-            level.clear()
+            keys, following = list(level)[::-1], dict[_Key, _Node]()
             rows.begin_level()
-            size = len(nodes)
-            while nodes:
-                place, state, player, pairs, views, kept = nodes.pop()
+            size = len(keys)
+            while keys:
+                key = keys.pop()
+                player, kept, views, _, before = key
+                place, state, pairs = level.pop(key)
                 if place % _REFRESH == 0:
                     progress.update(total + place - progress.n)
                 if total + size + len(following) > limit:
                     if limit == max_nodes or surely_larger():
                         raise _too_large(game, max_nodes)
                     limit = max_nodes
-                before = state.returns() if rewarded else None
                 actions = pairs
                 if player >= 0:
-                    seen, legal = views[player], tuple(actions)
+                    seen = views[player]
                     agent_state = memory.at(kept[player], seen)
-                    known = (agent_state, legal) if memory.sees_actions else agent_state
+                    known = (agent_state, actions) if memory.sees_actions else agent_state
                     shown = agent_state if memory.is_seen else seen
-                    rows.node(player, rows.agent_state(player, known, legal, shown), (seen, legal))
+                    rows.node(player, rows.agent_state(player, known, actions, shown), (seen, actions))
                 else:
                     actions, probabilities = zip(*pairs, strict=True)
                     rows.node(player, -1, None)
                     rows.chances(probabilities)
-                for action in actions:
-                    child = state.child(action)
+                for action, child in _children(state, actions):
                     action_of(action)
-                    if child.is_terminal():
+                    mover = child.current_player()
+                    if mover == _OVER:
                         child_of(-1)
                         rows.reward(_gained(child, before))
                         continue
                     remembered = kept if player < 0 else carried_on(kept, player, agent_state, action)
-                    found = entered(following, child, remembered)
+                    found = entered(following, child, mover, remembered)
                     child_of(found.place)
                     if rewarded:
                         rows.reward(_gained(child, before))
                     if found.state is not child:
                         num_merges += 1
                         # A sample of all merges, of fixed size.
-                        if len(merges) < _CONTINUATIONS:
-                            merges.append((found.state, child))
-                        elif (slot := int(rng.integers(num_merges))) < _CONTINUATIONS:
-                            merges[slot] = found.state, child
+                        slot = len(merges) if len(merges) < _CONTINUATIONS else int(rng.integers(num_merges))
+                        if slot < _CONTINUATIONS:
+                            merges[slot : slot + 1] = [(found.state.clone(), child)]
             total += size
             level = following
     largest = max((max(actions, default=0) for actions in rows.actions), default=0)
     num_actions = max(game.num_distinct_actions(), largest + 1)
     _continue_side_by_side(merges, eye, rng)
+    merges.clear()
+    _give_back()
     return rows.finish(num_actions, str(game), _features)
+
+
+def _give_back() -> None:
+    """Returns the memory of states that are gone to the system, which the C library keeps unless told."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's; others do so by themselves
+    if trim is not None:
+        trim(0)
+
+
+def _children(state: Any, actions: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    """Every action, and the state after it: for the last, `state` itself, as a copy takes most of the time."""
+    for action in actions[:-1]:
+        yield action, state.child(action)
+    state.apply_action(actions[-1])
+    yield actions[-1], state
 
 
 def _too_large(game: Any, max_nodes: int) -> ValueError:
@@ -295,7 +316,7 @@ def _too_large(game: Any, max_nodes: int) -> ValueError:
     )
 
 
-def _gained(child: Any, before: list[float] | None) -> list[float]:
+def _gained(child: Any, before: Sequence[float] | None) -> list[float]:
     total = child.returns()
     return total if before is None else [now - then for now, then in zip(total, before, strict=True)]
 
