@@ -18,6 +18,7 @@ import sys
 from pohp_neurd.experiment import command_line, configs, game_config
 
 command_line.define(game_config.Config)
+command_line.define(game_config.Actors)
 command_line.define(configs.Folder, output_dir="runs/game")
 command_line.define(configs.Events)
 
@@ -28,13 +29,14 @@ def main(_: list[str]) -> None:
     config = command_line.config(game_config.Config)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     events = dataclasses.asdict(command_line.config(configs.Events))
+    where = command_line.config(game_config.Actors)
     command_line.opening(f"Training {config.game} by self-play: loading and compiling take some seconds")
     from pohp_neurd.experiment import game
 
     given = command_line.given(game_config.Config)
     tell = functools.partial(print, file=sys.stderr)
     path = folder.pop("output_dir")
-    figures = game.run(config, path, given=given, tell=tell, **folder, **events)
+    figures = game.run(config, path, given=given, where=where, tell=tell, **folder, **events)
     command_line.closing(f"All files are in {path}; a page of them: `pohp-neurd report --checkpoint={path}`.")
     print(f"NashConv over time: {figures['curve']}")
     print(json.dumps(figures))
