@@ -1,134 +1,293 @@
-"""Speed of live play: episodes a second with one batched network call a step, beside single-state calls.
+"""Speed of live training: episodes a second, updates included, beside the code of version 0.3.0.
 
-    python benchmarks/live.py
+    python benchmarks/live.py                                     one worker, and where its time goes
+    python benchmarks/live.py --workers=2                         two workers beside one, by the clock
 
-Both sides play the same game with the same network, drawing actions by the same function, on one core. Times
-are CPU time, the best of several repeats taken in turn, so that other work on the machine counts little.
+The peer is the earlier loop, kept below as it was: 256 slots of which each that ends is filled anew, one call
+of JAX a step for all of them, one update from all decisions. Both sides have the same network, game and
+learner, on one core. Times of one worker are CPU time, the median of repeats taken in turn, so that other
+work on the machine counts little; two workers are timed by the clock, on a machine that must be idle.
 """
 
 import os
 
 # One core for both sides: set before JAX starts.
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
-import argparse  # noqa: E402
-import time  # noqa: E402
+import functools
+import time
 
-import jax  # noqa: E402
-import numpy as np  # noqa: E402
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyspiel
 
-from pohp_neurd import neural, policy, regularisation  # noqa: E402
-from pohp_neurd.openspiel import uniforms  # noqa: E402
-from pohp_neurd.openspiel.live import play, train  # noqa: E402
+from pohp_neurd import learners, policy, shaping
+from pohp_neurd.openspiel import uniforms
+from pohp_neurd.openspiel.live import play, train
 
-GAMES = ("liars_dice(numdice=2)", "phantom_ttt")
-BAR = 10
-EPISODES = 2_048
-SINGLE_EPISODES = 128
-REPEATS = 5
-SLOTS, TORSO = 256, (128, 128)
-
-
-def single_state_loop(world, network, key):
-    """Plays episodes one after the other, with one compiled call for every state."""
-
-    @jax.jit
-    def act(parameters, features, legal, key, step):
-        output = network.model.apply(parameters, features)
-        chances = policy.probabilities(output.logits, legal)
-        action = policy.sample(chances, key=jax.random.fold_in(key, step))
-        return action, chances[action], output.value
-
-    rng = np.random.default_rng(0)
-    steps = 0
-
-    def call():
-        nonlocal steps
-        trajectories = []
-        for _ in range(SINGLE_EPISODES):
-            state, episode = world.game.new_initial_state(), []
-            while not state.is_terminal():
-                if state.is_chance_node():
-                    state.apply_action(uniforms.pick(state.chance_outcomes(), rng.random()))
-                    continue
-                seat = state.current_player()
-                features = world.features(state, seat)
-                legal = np.array(state.legal_actions_mask(), bool)
-                chosen = jax.device_get(act(network.parameters, features, legal, key, np.uint32(steps)))
-                steps += 1
-                episode.append((features, legal, seat, chosen))
-                state.apply_action(int(chosen[0]))
-            trajectories.append((episode, state.returns()))
-        return trajectories
-
-    return call
+GAMES = ("phantom_ttt", "liars_dice(numdice=2)")
+BAR, WORKERS_BAR = 2.0, 1.7
+UPDATES, REPEATS = 4, 7
+TORSO = (128, 128)
 
 
-def batched(world, network, key):
-    calls = 0
-
-    def call():
-        nonlocal calls
-        calls += 1
-        return play.play(world, [network], EPISODES, slots=SLOTS, key=jax.random.fold_in(key, calls))
-
-    return call
+# The peer: the loop as it was.
 
 
-def best_seconds(calls):
-    """The best CPU time of each of `calls`, repeated in turn."""
-    best = dict.fromkeys(calls, np.inf)
+class Views:
+    """What the network sees in every slot."""
+
+    def __init__(self, world, slots):
+        self.features = np.zeros((slots, world.num_features), np.float32)
+        self.legal = np.zeros((slots, world.num_actions), bool)
+        self._flat = memoryview(self.features.reshape(-1).data)
+        self._masks = memoryview(self.legal.reshape(-1).view(np.uint8).data)
+        self._set_from, self._tensor = world.observer.set_from, memoryview(world.observer.tensor.data)
+        self._seats = np.eye(world.num_seats, dtype=np.float32)
+
+    def fill(self, states, seats):
+        width, num_actions, size = self.features.shape[1], self.legal.shape[1], len(self._tensor)
+        flat, masks, set_from, tensor = self._flat, self._masks, self._set_from, self._tensor
+        start = first = 0
+        for state, seat in zip(states, seats, strict=True):
+            set_from(state, seat)
+            flat[start : start + size] = tensor
+            start += width
+            masks[first : first + num_actions] = bytes(state.legal_actions_mask())
+            first += num_actions
+        self.features[: len(states), size:] = self._seats[seats]
+
+
+def earlier_play(world, network, num_episodes, *, slots, key):
+    rng = np.random.default_rng(np.asarray(jax.random.bits(jax.random.fold_in(key, 0), (4,))))
+    act_key = jax.random.fold_in(key, 1)
+    returns = np.zeros((num_episodes, world.num_seats))
+    seating = np.zeros((num_episodes, world.num_seats), np.int32)
+    waiting = iter(range(num_episodes))
+
+    def begin():
+        for episode in waiting:
+            state = world.game.new_initial_state()
+            seat = earlier_settle(state, rng)
+            if seat >= 0:
+                return state, seat, episode
+            returns[episode] = state.returns()
+        return None
+
+    slots = min(slots, num_episodes)
+    running = [begun for begun in (begin() for _ in range(slots)) if begun is not None]
+    states = [state for state, _, _ in running]
+    seats = [seat for _, seat, _ in running]
+    episodes = [episode for _, _, episode in running]
+    views, owner = Views(world, slots), np.zeros(slots, np.int32)
+    rewarded = world.game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
+    moments, call = [], 0
+    while states:
+        count = len(states)
+        views.fill(states, seats)
+        seat_of, episode_of = np.array(seats, np.int32), np.array(episodes, np.int32)
+        owner[:count] = seating[episode_of, seat_of]
+        args = (network.model.apply,), (network.parameters,), views.features, views.legal, owner
+        actions, probabilities, values = jax.device_get(earlier_choose(*args, act_key, np.uint32(call)))
+        call += 1
+        before = np.zeros(count)
+        if rewarded:
+            before[:] = [state.player_return(seat) for state, seat in zip(states, seats, strict=True)]
+        seen = views.features[:count].copy(), views.legal[:count].copy()
+        chosen = actions[:count], probabilities[:count], values[:count]
+        moments.append((*seen, *chosen, seat_of, episode_of, before))
+        ended = []
+        for row, (state, action) in enumerate(zip(states, actions[:count].tolist(), strict=True)):
+            state.apply_action(action)
+            seat = state.current_player()
+            if seat < 0:
+                seat = earlier_settle(state, rng)
+            if seat >= 0:
+                seats[row] = seat
+                continue
+            returns[episodes[row]] = state.returns()
+            following = begin()
+            if following is None:
+                ended.append(row)
+            else:
+                states[row], seats[row], episodes[row] = following
+        for row in reversed(ended):
+            del states[row], seats[row], episodes[row]
+    columns = [np.concatenate(column) for column in zip(*moments, strict=True)]
+    order = np.lexsort((columns[5], columns[6]))
+    seen, mask, action, probability, value, seat, episode, earned = (column[order] for column in columns)
+    return seen, mask, action, probability, value, returns[episode, seat] - earned
+
+
+@functools.partial(jax.jit, static_argnames="applies")
+def earlier_choose(applies, parameters, features, legal, owner, key, step):
+    count = legal.shape[0]
+    logits, values = [], []
+    for apply, weights in zip(applies, parameters, strict=True):
+        output = jax.vmap(apply, in_axes=(None, 0))(weights, features)
+        logits.append(output.logits)
+        values.append(jnp.zeros(count) if output.value is None else output.value)
+    rows = jnp.arange(count)
+    chances = jax.vmap(policy.probabilities)(jnp.stack(logits)[owner, rows], legal)
+    actions = policy.choose(chances, policy.uniform(jax.random.fold_in(key, step), (count,)))
+    return actions, chances[rows, actions], jnp.stack(values)[owner, rows]
+
+
+def earlier_settle(state, rng):
+    seat = state.current_player()
+    while seat == pyspiel.PlayerId.CHANCE:
+        state.apply_action(uniforms.pick(state.chance_outcomes(), rng.random()))
+        seat = state.current_player()
+    return seat
+
+
+def earlier_size(count):
+    quarter = 16
+    while 8 * quarter < count:
+        quarter *= 2
+    return quarter * max(4, -(-count // quarter))
+
+
+def earlier_update(world, model, update, state, key, batch_episodes):
+    network = play.Network(model, state.parameters)
+    key = jax.random.fold_in(key, state.updates)
+    seen, mask, action, probability, value, to_go = earlier_play(
+        world, network, batch_episodes, slots=256, key=key
+    )
+    size = earlier_size(len(action))
+
+    def padded(array, dtype):
+        out = np.zeros((size, *array.shape[1:]), dtype)
+        out[: len(array)] = array
+        return out
+
+    shifted = padded(to_go - world.max_utility, np.float32)
+    weight = padded(np.full(len(action), 1.0 / batch_episodes), np.float32)
+    batch = learners.Decision(
+        *(padded(seen, np.float32), padded(mask, bool), padded(action, np.int32)),
+        *(padded(probability, np.float32), shifted, padded(value, np.float32), weight, shifted),
+    )
+    state, _ = update(state, batch)
+    np.all([np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state)])
+    return state
+
+
+# The measurements.
+
+
+def trainer_of(name, block):
+    world = play.live_game(name)
+    model = play.network(world, TORSO)
+    learner = train.default_learner(model, learning_rate=0.01, magnet=shaping.Magnet(0.1, 0.01))
+    return train.Trainer(world, model, learner, block=block)
+
+
+def median_seconds(calls):
+    """The median CPU time of each of `calls`, repeated in turn."""
+    times = {name: [] for name in calls}
     for call in calls.values():
         call()
     for _ in range(REPEATS):
         for name, call in calls.items():
             start = time.process_time()
             call()
-            best[name] = min(best[name], time.process_time() - start)
-    return best
+            times[name].append(time.process_time() - start)
+    return {name: float(np.median(found)) for name, found in times.items()}
 
 
-def compare(name, torso):
-    world = play.live_game(name)
-    model = play.network(world, torso)
-    network = play.Network(model, model.init(key=jax.random.key(0)))
-    key = jax.random.key(1)
-    calls = {
-        "batched": batched(world, network, key),
-        "single": single_state_loop(world, network, key),
-    }
-    seconds = best_seconds(calls)
-    rates = {"batched": EPISODES / seconds["batched"], "single": SINGLE_EPISODES / seconds["single"]}
-    ratio = rates["batched"] / rates["single"]
-    print(
-        f"live play, {name}, network {torso}: {rates['batched']:,.0f} episodes/s in {SLOTS} slots, "
-        f"{rates['single']:,.0f} with single-state calls: {ratio:.1f}x (bar {BAR}x)"
-    )
+def one_worker(name, block):
+    trainer = trainer_of(name, block)
+    world, model = trainer.world, trainer.model
+    learner = train.default_learner(model, learning_rate=0.01, magnet=shaping.Magnet(0.1, 0.01))
+    update = jax.jit(learner.update)
+    begun, _ = train.advance(trainer, train.init(trainer), 10)
 
-
-def training(name):
-    world = play.live_game(name)
-    model = play.network(world, TORSO)
-    magnet = regularisation.Magnet(0.1, 0.01)
-    learner = train.default_learner(model, learning_rate=0.01, magnet=magnet)
-    trainer = train.Trainer(world, model, learner, slots=SLOTS)
-    state, _ = train.advance(trainer, train.init(trainer), 10)
     # From the same state again and again: the same episodes, so that nothing new has to be compiled.
-    seconds = best_seconds({"training": lambda: train.advance(trainer, state, 5)})["training"]
-    rate = 5 * trainer.batch_episodes / seconds
-    print(f"live training, {name}, default settings: {rate:,.0f} episodes/s, updates included")
+    def earlier():
+        state = begun.learner
+        for _ in range(UPDATES):
+            state = earlier_update(world, model, update, state, begun.key, trainer.batch_episodes)
+
+    seconds = median_seconds({"now": lambda: train.advance(trainer, begun, UPDATES), "earlier": earlier})
+    rates = {side: UPDATES * trainer.batch_episodes / took for side, took in seconds.items()}
+    ratio = rates["now"] / rates["earlier"]
+    print(
+        f"live training, {name}, network {TORSO}, batches of {trainer.batch_episodes} in blocks of {block}: "
+        f"{rates['now']:,.0f} episodes/s, {rates['earlier']:,.0f} with the earlier loop: {ratio:.2f}x "
+        f"(bar {BAR:g}x)"
+    )
+    parts = shares(trainer, begun)
+    total = sum(parts.values())
+    told = ", ".join(f"{part} {100 * took / total:.0f}%" for part, took in parts.items())
+    print(f"    of {1e6 * total / trainer.batch_episodes:.0f} us an episode: {told}")
 
 
-def main():
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
-    for name in GAMES:
-        for torso in (TORSO, neural.PAPER_TORSO):
-            compare(name, torso)
-        training(name)
+def shares(trainer, begun):
+    """CPU seconds of one update: in pyspiel, the network's forward pass, the update, and the rest, Python."""
+    world, known, words = trainer.world, train.shown(begun.learner), play.words_of(begun.key)
+    number, network = int(known.updates), play.Network(trainer.model, known.parameters)
+
+    def block(number_of_block):
+        draws = play.streams(words, number, number_of_block)
+        return play.play_block(world, [network], trainer.block, draws)
+
+    played = [block(b) for b in range(trainer.blocks)]
+    found = train.here(trainer, known, words, number)
+    batches = [play.decisions(one, world, weight=1.0 / trainer.batch_episodes) for one in played]
+
+    def updates():
+        for batch, rows in batches:
+            jax.device_get(trainer.learner.gradient(known, batch, rows))
+        jax.block_until_ready(trainer.learner.step(begun.learner, train.joined(found).gradient))
+
+    def networks():
+        # In pieces as large as those of a step.
+        forward = trainer.model.host(known.parameters)
+        for one in played:
+            for piece in np.array_split(one.seen, max(1, len(one.seen) // 48)):
+                forward(piece)
+
+    seconds = median_seconds(
+        {
+            "all": lambda: train.advance(trainer, begun, 1),
+            "update": updates,
+            "network": networks,
+            "pyspiel": games_alone(world, played),
+        }
+    )
+    rest = seconds["all"] - seconds["update"] - seconds["network"] - seconds["pyspiel"]
+    return {**{name: seconds[name] for name in ("pyspiel", "network", "update")}, "Python": rest}
 
 
-if __name__ == "__main__":
-    main()
+def games_alone(world, played):
+    """A function that makes every call of pyspiel that these episodes take, and none besides."""
+    episodes = sum(len(one.returns) for one in played)
+    seats = np.concatenate([one.seat for one in played])
+    per_episode = max(1, round(len(seats) / episodes))
+    rng = np.random.default_rng(0)
+    script = []
+    for _ in range(episodes):
+        state, taken = world.game.new_initial_state(), []
+        while not state.is_terminal():
+            action = int(rng.choice(state.legal_actions()))
+            taken.append((state.current_player(), action))
+            state.apply_action(action)
+        script.append(taken)
+    moves = sum(player >= 0 for taken in script for player, _ in taken)
+    share = min(1.0, per_episode * episodes / moves)
+
+    def call():
+        for taken in script[: max(1, round(share * len(script)))]:
+            state = world.game.new_initial_state()
+            for player, action in taken:
+                if player >= 0:
+                    world.observer.set_from(state, player)
+                    state.legal_actions_mask()
+                else:
+                    state.chance_outcomes()
+                state.apply_action(action)
+                state.current_player()
+            state.returns()
+
+    return call

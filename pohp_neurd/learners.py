@@ -85,10 +85,17 @@ class Update(Protocol):
 
 
 class Learner(NamedTuple):
-    """A learning algorithm as two pure functions."""
+    """A learning algorithm as pure functions; an update is a gradient, then a step."""
 
     init: Callable[[types.Parameters], State]
     update: Update
+    gradient: Callable[..., tuple[types.Parameters, Info]]
+    """(state, decisions, rows) -> the gradient, and what a researcher plots. Reads no optimizer's state.
+
+    Gradients of parts of a batch add up to that of the whole. With `rows`, `decisions.agent_state` has each
+    agent state once, and `rows` says where each decision's stands."""
+    step: Callable[[State, types.Parameters], State]
+    """(state, gradient) -> the state after it."""
 
 
 def pseudo_loss(logits: types.Logits, direction: Float[Array, "A"]) -> Float[Array, ""]:
@@ -133,14 +140,16 @@ def learner(
         return State(parameters, optimizer.init(parameters), jnp.zeros((), jnp.int32), reference)
 
     def loss_of_one(
-        parameters: types.Parameters, state: State, exploration: Float[Array, ""], decision: Decision
+        output: policy.Output,
+        reference: types.Logits | None,
+        updates: Int[Array, ""],
+        exploration: Float[Array, ""],
+        decision: Decision,
     ) -> tuple[Array, tuple[Array, Array]]:
-        output = apply(parameters, decision.agent_state)
         logits = jax.lax.stop_gradient(output.logits)
         checks.shape("legal", decision.legal, logits.shape)
         probabilities = policy.probabilities(logits, decision.legal)
-        reference = None if magnet is None else apply(state.magnet, decision.agent_state).logits
-        row = shaping.Row(logits, decision.legal, reference, state.updates)
+        row = shaping.Row(logits, decision.legal, reference, updates)
         direction = shape(rule.direction(probabilities, decision, exploration), row)
         loss = pseudo_loss(output.logits, direction)
         if output.value is not None:
@@ -148,20 +157,38 @@ def learner(
         return decision.weight * loss, (direction, policy.entropy(logits, decision.legal))
 
     def loss_of_all(
-        parameters: types.Parameters, state: State, exploration: Float[Array, ""], decisions: Decision
+        parameters: types.Parameters,
+        state: State,
+        exploration: Float[Array, ""],
+        decisions: Decision,
+        rows: Int[Array, "M"] | None,
     ) -> tuple[Array, tuple[Array, Array]]:
-        batched = jax.vmap(loss_of_one, in_axes=(None, None, None, 0))
-        losses, aux = batched(parameters, state, exploration, decisions)
+        every = jax.vmap(apply, in_axes=(None, 0))
+        outputs = every(parameters, decisions.agent_state)
+        reference = None if magnet is None else every(state.magnet, decisions.agent_state).logits
+        if rows is not None:
+            outputs, reference = jax.tree.map(lambda leaf: leaf[rows], (outputs, reference))
+        batched = jax.vmap(loss_of_one, in_axes=(0, 0, None, None, 0))
+        alone = decisions._replace(agent_state=None)
+        losses, aux = batched(outputs, reference, state.updates, exploration, alone)
         return jnp.sum(losses), aux
 
-    def update(state: State, decisions: Decision) -> tuple[State, Info]:
-        import optax
-
+    def gradient(
+        state: State, decisions: Decision, rows: Int[types.ArrayLike, "M"] | None = None
+    ) -> tuple[types.Parameters, Info]:
         decisions = _batch(decisions)
         exploration = jnp.asarray(read(rule.exploration, state.updates), decisions.probability.dtype)
-        gradient, (directions, entropies) = jax.grad(loss_of_all, has_aux=True)(
-            state.parameters, state, exploration, decisions
+        found, (directions, entropies) = jax.grad(loss_of_all, has_aux=True)(
+            state.parameters, state, exploration, decisions, None if rows is None else jnp.asarray(rows)
         )
+        counted = (decisions.weight > 0).astype(directions.dtype)
+        entries = jnp.sum(counted * jnp.sum(decisions.legal, axis=1).astype(counted.dtype))
+        mean_square = jnp.sum(counted[:, None] * directions**2) / jnp.maximum(entries, 1.0)
+        return found, info_of(counted, decisions.probability, entropies, mean_square, exploration)
+
+    def step(state: State, gradient: types.Parameters) -> State:
+        import optax
+
         with jax.numpy_dtype_promotion("standard"):
             steps, optimizer_state = optimizer.update(gradient, state.optimizer, state.parameters)
         parameters = optax.apply_updates(state.parameters, steps)
@@ -169,13 +196,13 @@ def learner(
         if magnet is not None:
             speed = read(magnet.speed, state.updates)
             reference = optax.incremental_update(parameters, state.magnet, speed)
-        counted = (decisions.weight > 0).astype(directions.dtype)
-        entries = jnp.sum(counted * jnp.sum(decisions.legal, axis=1).astype(counted.dtype))
-        mean_square = jnp.sum(counted[:, None] * directions**2) / jnp.maximum(entries, 1.0)
-        info = info_of(counted, decisions.probability, entropies, mean_square, exploration)
-        return State(parameters, optimizer_state, state.updates + 1, reference), info
+        return State(parameters, optimizer_state, state.updates + 1, reference)
 
-    return Learner(init, update)
+    def update(state: State, decisions: Decision) -> tuple[State, Info]:
+        found, info = gradient(state, decisions)
+        return step(state, found), info
+
+    return Learner(init, update, gradient, step)
 
 
 def _batch(decisions: Decision) -> Decision:

@@ -12,6 +12,7 @@ too often or never, and an estimate that divides by the probability would be wro
 """
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -49,10 +50,14 @@ class Apply(Protocol):
 
 
 class Model(NamedTuple):
-    """A parameterised policy, table or network, as two pure functions."""
+    """A parameterised policy, table or network, as pure functions."""
 
     init: Init
     apply: Apply
+    host: (
+        Callable[[types.Parameters], Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]] | None
+    ) = None
+    """Parameters -> `apply` at many agent states in numpy, logits and values, where that needs no JAX."""
 
 
 def probabilities(logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:

@@ -18,6 +18,7 @@ import sys
 from pohp_neurd.experiment import command_line, configs, game_config
 
 command_line.define(game_config.Config)
+command_line.define(game_config.Actors)
 command_line.define(configs.Folder, output_dir="runs/game")
 command_line.define(configs.Events)
 
@@ -28,6 +29,7 @@ def main(_: list[str]) -> None:
     config = command_line.config(game_config.Config)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     events = dataclasses.asdict(command_line.config(configs.Events))
+    where = command_line.config(game_config.Actors)
     command_line.opening(
         f"Training by self-play in {config.game}: loading and compiling take some seconds, then it counts"
     )
@@ -36,7 +38,7 @@ def main(_: list[str]) -> None:
     given = command_line.given(game_config.Config)
     tell = functools.partial(print, file=sys.stderr)
     path = folder.pop("output_dir")
-    figures = game.run(config, path, given=given, tell=tell, **folder, **events)
+    figures = game.run(config, path, given=given, where=where, tell=tell, **folder, **events)
     command_line.closing(f"All files are in {path}. Next: `pohp-neurd report --checkpoint={path}`.")
     print(f"{'Return' if figures['nash_conv'] is None else 'NashConv'} over time: {figures['curve']}")
     print(json.dumps(figures))

@@ -38,16 +38,19 @@ def live_batches(game, *, seed=0, updates=2, **keywords):
     world = live_play.live_game(game)
     model, seen = uniform_model(world.num_actions), []
 
-    def update(state, decisions):
+    def gradient(state, decisions, rows):
         counted = np.asarray(decisions.weight) > 0
+        decisions = decisions._replace(agent_state=decisions.agent_state[rows])
         seen.append(jax.tree.map(lambda leaf: np.asarray(leaf)[counted], decisions))
-        zero = jnp.zeros(())
-        return state._replace(updates=state.updates + 1), learners.Info(*[zero] * len(learners.Info._fields))
+        return state.parameters, learners.Info(*[np.float32(0)] * len(learners.Info._fields))
+
+    def step(state, gradient):
+        return state._replace(updates=state.updates + 1)
 
     learner = train.default_learner(model)
-    keywords = {"batch_episodes": 1_024, "slots": 64, **keywords}
+    keywords = {"batch_episodes": 1_024, "block": 1_024, **keywords}
     trainer = train.Trainer(world, model, learner, seed=seed, **keywords)
-    object.__setattr__(trainer, "learner", learner._replace(update=update))  # not compiled
+    object.__setattr__(trainer, "learner", learner._replace(gradient=gradient, step=step))  # not compiled
     state = train.init(trainer)
     train.advance(trainer, state, updates)
     return seen, state
@@ -109,7 +112,7 @@ def in_live_training(seed, count):
 
 def in_a_match(seed, count):
     watcher = Watcher(pyspiel.load_game("kuhn_poker"))
-    match.play("kuhn_poker", [watcher, watcher], count, seed, slots=64)
+    match.play("kuhn_poker", [watcher, watcher], count, seed, block=64)
     return np.array(watcher.deals[1])
 
 
@@ -151,7 +154,7 @@ def test_steps_and_slots_of_a_player():
     model = uniform_model(world.num_actions)
     network = live_play.Network(model, model.init(key=jax.random.key(0)))
     at_table = [network, None, openspiel_policy.UniformRandomPolicy(world.game)]
-    play = live_play.play(world, at_table, 512, slots=128, key=jax.random.key(0), seating=seating)
+    play = live_play.play(world, at_table, 512, block=128, key=jax.random.key(0), seating=seating)
     found = {}
     for seat in range(3):
         mine = play.action[play.seat == seat].reshape(512, -1)

@@ -24,7 +24,8 @@ from pohp_neurd.experiment import grid, sweep
 
 TRIES = 3
 """How often a setting is begun whose worker dies under it."""
-_PATIENCE = 20.0
+PATIENCE = 20.0
+"""Seconds that a process may take to end, or a cluster to answer."""
 
 
 def available(wanted: int | None) -> int:
@@ -53,11 +54,11 @@ def workers(count: int) -> Iterator[Callable[..., Iterable[Any]]]:
         yield map
         return
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(count, context, initializer=_begin) as pool:
+    with concurrent.futures.ProcessPoolExecutor(count, context, initializer=begin) as pool:
         yield pool.map
 
 
-def _begin() -> None:
+def begin() -> None:
     """The beginning of a process: Ctrl-C and a closed terminal are for who has started it, and will save."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -68,18 +69,23 @@ def build(name: str = "local", *, cores: int | None = None, address: str | None 
     """The executor of that name: the cores of this machine, or a Ray cluster here or at `address`."""
     checks.one_of("executor", name, ("local", "ray"))
     if name == "ray":
-        if importlib.util.find_spec("ray") is None:
-            raise ValueError("executor=ray needs Ray, which is not installed: pip install 'pohp_neurd[ray]'.")
         if address and cores:
             raise ValueError("cores are of a Ray cluster that is started here: address excludes them.")
         if cores is not None:
             checks.at_least("cores", cores)
-        if address:
-            _check_reachable(address)
+        check_ray(address)
         return functools.partial(run_on_ray, address=address, num_workers=cores)
     if address:
         raise ValueError("address is of a Ray cluster: it needs executor=ray.")
     return functools.partial(run_here, num_workers=available(cores))
+
+
+def check_ray(address: str | None) -> None:
+    """Raises a ValueError if Ray is not installed, or if nothing listens at `address`."""
+    if importlib.util.find_spec("ray") is None:
+        raise ValueError("executor=ray needs Ray, which is not installed: pip install 'pohp_neurd[ray]'.")
+    if address:
+        _check_reachable(address)
 
 
 def run_here(
@@ -147,7 +153,7 @@ class _Worker:
         self.pipe.close()
         if not idle:
             self._process.terminate()
-        self._process.join(_PATIENCE)
+        self._process.join(PATIENCE)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
@@ -157,7 +163,7 @@ class _Worker:
 def _work(pipe: Any, log: pathlib.Path) -> None:
     """The life of a worker: settings in, outcomes out, until there are no more."""
     use_one_core()
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    die_with_parent()
     # What runs print, and their progress bars, would disturb the sweep's own.
     with open(log, "a") as file:
         os.dup2(file.fileno(), 1)
@@ -170,11 +176,16 @@ def _work(pipe: Any, log: pathlib.Path) -> None:
         pipe.send(grid.attempt(setting.script, setting.flags, path))
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """From now on this process, a worker, ends as soon as its parent does, in whatever way."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "a worker has a parent"
-    connection.wait([parent.sentinel])
-    os._exit(1)
+
+    def wait() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def run_on_ray(
@@ -184,18 +195,9 @@ def run_on_ray(
 
     A setting whose worker or machine dies is begun again elsewhere.
     """
-    import ray
+    with connected(address, num_workers):
+        import ray
 
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    chosen = {"address": address} if address else {"num_cpus": num_workers, "include_dashboard": False}
-    try:
-        ray.init(**chosen, log_to_driver=False, configure_logging=False)
-    except ConnectionError as error:
-        raise ValueError(
-            f"the Ray cluster at {address} does not answer ({error}): if it has tokens, set RAY_AUTH_MODE "
-            "and RAY_AUTH_TOKEN as it does."
-        ) from None
-    try:
         attempt = ray.remote(num_cpus=1, max_retries=TRIES - 1)(_attempt)
         pending = {attempt.remote(setting.script, dict(setting.flags)): setting for setting in settings}
         while pending:
@@ -216,6 +218,24 @@ def run_on_ray(
                 told = f"{error.strerror}: {error.filename or runs / setting.id}."
                 outcome = grid.Outcome(None, told, outcome.seconds)
             yield setting, outcome
+
+
+@contextlib.contextmanager
+def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
+    """Within the block, Ray is there: the cluster at `address`, or else one of `num_workers` here."""
+    import ray
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    chosen = {"address": address} if address else {"num_cpus": num_workers, "include_dashboard": False}
+    try:
+        ray.init(**chosen, log_to_driver=False, configure_logging=False)
+    except ConnectionError as error:
+        raise ValueError(
+            f"the Ray cluster at {address} does not answer ({error}): if it has tokens, set RAY_AUTH_MODE "
+            "and RAY_AUTH_TOKEN as it does."
+        ) from None
+    try:
+        yield
     finally:
         ray.shutdown()
 

@@ -1,5 +1,6 @@
 """A run of self-play in a game, compiled or played live, as the task of a run with policies and picture."""
 
+import contextlib
 import dataclasses
 import functools
 import sys
@@ -26,7 +27,7 @@ from pohp_neurd import (
     shaping,
     tally_learners,
 )
-from pohp_neurd.experiment import game_config
+from pohp_neurd.experiment import actors, game_config
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
@@ -39,6 +40,7 @@ JUDGED = ("nash_conv", "nash_conv_average")
 COLUMNS = (*run_loop.COUNTS, *JUDGED)
 AGAINST_UNIFORM = ("return_against_uniform", "half_width")
 ALONE = ("mean_return", "half_width")
+_AVERAGE = "_average"  # such columns are of the average policy
 INFO = tuple(name for name in learners.Info._fields if name != "exploration")
 """What there is to plot of the last update."""
 
@@ -53,21 +55,27 @@ _SHORT = {
 
 
 def run(
-    config: game_config.Config, path: records.Path, *, given: Collection[str] = (), **how: Any
+    config: game_config.Config,
+    path: records.Path,
+    *,
+    given: Collection[str] = (),
+    where: game_config.Actors | None = None,
+    **how: Any,
 ) -> dict[str, Any]:
     """Runs or resumes self-play in the folder `path`, `how` as `run.finish` says; the final figures.
 
     What the config leaves open is chosen for the kind of run. Fields that are `given`, as somebody has set
-    them, are refused where the run does not read them.
+    them, are refused where the run does not read them. `where` is for live play.
     """
+    with contextlib.ExitStack() as stack:
 
-    def task() -> run_loop.Task:
-        _check_memory(config)
-        chosen, made = build(config)
-        game_config.refuse_unread(chosen, given)
-        return made
+        def task() -> run_loop.Task:
+            _check_memory(config)
+            chosen, made = build(config, where, stack)
+            game_config.refuse_unread(chosen, given)
+            return made
 
-    return run_loop.finish(task, path, **how)
+        return run_loop.finish(task, path, **how)
 
 
 def _check_memory(config: game_config.Config) -> None:
@@ -80,8 +88,12 @@ def _check_memory(config: game_config.Config) -> None:
         records.check_memory(needed, of=f"hidden_layers={layers}")
 
 
-def build(config: game_config.Config) -> tuple[game_config.Config, run_loop.Task]:
-    """The task of a config, and the config with nothing left open."""
+def build(
+    config: game_config.Config,
+    where: game_config.Actors | None = None,
+    stack: contextlib.ExitStack | None = None,
+) -> tuple[game_config.Config, run_loop.Task]:
+    """The task of a config, and the config with nothing left open; workers, if any, end with `stack`."""
     # A name that is none is told of as such, and not as a game too large.
     game = openspiel.load_game(config.game)
     reasons = []
@@ -100,6 +112,7 @@ def build(config: game_config.Config) -> tuple[game_config.Config, run_loop.Task
             reasons.append(str(error))
         else:
             _check_recall(config, tree)
+            _check_alone(where, "a compiled game")
             config = game_config.resolved(config, "compiled", tree.legal.size)
             return config, _compiled(config, tree)
     for agent_state, world in _graphs(config, asked, game.num_players()):
@@ -109,6 +122,7 @@ def build(config: game_config.Config) -> tuple[game_config.Config, run_loop.Task
         except ValueError as error:
             reasons.append(str(error))
         else:
+            _check_alone(where, "a graph")
             config = dataclasses.replace(config, agent_state=agent_state, world=world)
             config = game_config.resolved(config, "graph", made.legal.size)
             return config, _compiled(config, made)
@@ -119,7 +133,15 @@ def build(config: game_config.Config) -> tuple[game_config.Config, run_loop.Task
     for reason in reasons:
         _tell(reason)
     config = game_config.resolved(config, "live")
-    return config, _live(config)
+    crew = None
+    if stack is not None and where is not None:
+        crew = stack.enter_context(actors.crew(config, where))
+    return config, _live(config, crew)
+
+
+def _check_alone(where: game_config.Actors | None, what: str) -> None:
+    if where not in (None, game_config.Actors()):
+        raise ValueError(f"executor, workers and address are for live play, but this is a run on {what}.")
 
 
 def _tell(sentence: str) -> None:
@@ -363,11 +385,9 @@ class Played(NamedTuple):
     info: learners.Info | None
 
 
-def _live(config: game_config.Config) -> run_loop.Task:
-    """Self-play on live states, judged by play against the uniform policy, or alone by its own returns."""
+def live_trainer(config: game_config.Config) -> train.Trainer:
+    """The trainer of a live run; `config` has nothing left open."""
     world = play.live_game(config.game)
-    alone = world.num_seats == 1
-    columns = ALONE if alone else AGAINST_UNIFORM
     separate = not config.shared
     model = play.network(world, config.hidden_layers, critic=config.baseline, separate=separate)
     scale = float(world.game.max_utility() - world.game.min_utility())
@@ -380,48 +400,70 @@ def _live(config: game_config.Config) -> run_loop.Task:
         entropy_cost=scale * config.entropy_cost,
         magnet=magnet(config, scale),
     )
-    trainer = train.Trainer(
+    return train.Trainer(
         world,
         model,
         learner,
         batch_episodes=config.batch_size or 1,
+        block=config.block_size,
+        average_rate=config.average_forgetting or 0.0,
+        staleness=config.staleness,
         separate=separate,
         alternating=bool(config.alternating),
         seed=config.seed,
     )
 
+
+def _live(config: game_config.Config, crew: actors.Crew | None) -> run_loop.Task:
+    """Self-play on live states, judged by play against the uniform policy, or alone by its own returns.
+
+    `crew` plays the blocks; without one this process does.
+    """
+    trainer = live_trainer(config)
+    world, separate = trainer.world, trainer.separate
+    alone = world.num_seats == 1
+    columns = ALONE if alone else AGAINST_UNIFORM
+    collect = train.here if crew is None else crew.collect
+
     def advance(state: Played, num_updates: int) -> Played:
         for _ in range(num_updates):
-            state = Played(*train.update(trainer, state.loop))
-            if not checks.all_finite(state.loop.learner):
+            state = Played(*train.update(trainer, state.loop, collect))
+            if not train.finite(state.loop):
                 break
         return state
 
     def evaluate(state: Played) -> run_loop.Row:
         loop, info = state
         assert info is not None, "rows are of an update"
-        mine, updates = train.network(trainer, loop), int(loop.learner.updates)
-        found = match.play(world, [mine] if alone else [mine, None], _MATCH_EPISODES, seed=updates)
-        return {
-            **{"updates": updates, "episodes": int(loop.episodes), "steps": int(loop.decisions)},
-            **dict(zip(columns, (found.mean, found.mean - found.low), strict=True)),
-            **_figures(info),
-        }
+        updates = int(loop.learner.updates)
+        row: run_loop.Row = {}
+        for average, suffix in ((False, ""), (True, _AVERAGE)):
+            mine = train.network(trainer, loop, average=average)
+            found = match.play(world, [mine] if alone else [mine, None], _MATCH_EPISODES, seed=updates)
+            figures = (found.mean, found.mean - found.low)
+            row |= dict(zip((f"{name}{suffix}" for name in columns), figures, strict=True))
+        counts = {"updates": updates, "episodes": int(loop.episodes), "steps": int(loop.decisions)}
+        return {**counts, **row, **_figures(info)}
 
     def policies(state: Played) -> saved.Saved:
-        networks = (state.loop.learner.parameters,)
-        if separate:
+        assert state.loop.average is not None, "a live run keeps an average"
+        found = []
+        for parameters in (state.loop.learner.parameters, state.loop.average.parameters):
             seats = range(world.num_seats)
-            networks = tuple(jax.tree.map(lambda leaf, i=i: leaf[i], *networks) for i in seats)
-        return _saved(config, networks, networks)  # live play keeps no average
+            each = (
+                tuple(jax.tree.map(lambda leaf, i=i: leaf[i], parameters) for i in seats)
+                if separate
+                else None
+            )
+            found.append(each or (parameters,))
+        return _saved(config, *found)
 
     def lost(state: Played) -> int | None:
-        learnt = state.loop.learner
-        return None if checks.all_finite(learnt) else int(learnt.updates)
+        return None if train.finite(state.loop) else int(state.loop.learner.updates)
 
     return _task(
         config,
-        (*columns, *INFO),
+        (*columns, *(f"{name}{_AVERAGE}" for name in columns), *INFO),
         lambda: Played(train.init(trainer), None),
         advance,
         evaluate,
@@ -430,6 +472,7 @@ def _live(config: game_config.Config) -> run_loop.Task:
         opening=f"{config.game} is played live.",
         kept=lambda state: state.loop,
         again=lambda loop, done: Played(loop, None),
+        **({} if crew is None else {"status": crew.status}),
     )
 
 

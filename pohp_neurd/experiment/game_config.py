@@ -41,7 +41,7 @@ _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "magnet_speed": (_TABLE["magnet_speed"], 8.0, 2.0, 2.0, 1.0, 1.0, 0.4, 2.0, 2.0),
     "magnet_speed_decay": (_TABLE["magnet_speed_decay"], 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
     "average_power": (_TABLE["average_power"], 4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
-    "average_forgetting": (0.0, 0.0, 0.001, 0.001, 0.0, 0.0, 0.0, 0.001, 0.001),
+    "average_forgetting": (0.0, 0.0, 0.001, 0.001, 0.001, 0.0, 0.0, 0.001, 0.001),
 }
 DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
     kind: {name: values[index] for name, values in _DEFAULTS.items()}
@@ -52,11 +52,17 @@ DEFAULTS: dict[tuple[str, str, str], dict[str, Any]] = {
 _CIX = {"learner": ("neurd_cix", *checks.MINIMIZERS)}
 _TABULAR, _NEURAL = {"policy": "tabular"}, {"policy": "neural"}
 _GRAPH, _TREE = {"play": ("auto", "graph")}, {"play": ("auto", "compiled")}
+_LIVE = {"play": ("auto", "live")}
 
 
 def _check_agent_state(name: str, value: str) -> None:
     if not re.fullmatch(r"observation|information_state|window:[1-9]\d*", value):
         raise ValueError(f"{name} must be observation, information_state or window:K, but is {value!r}.")
+
+
+def _check_staleness(name: str, value: int) -> None:
+    if value not in (0, 1):
+        raise ValueError(f"{name} must be 0 or 1, but is {value}.")
 
 
 def _open(name: str, help: str, **more: Any) -> Any:
@@ -129,6 +135,19 @@ class Config:
         shown="50,000; 5,000 (network), 4,000 (graph), 2,000 (graph network)",
     )
     batch_size: int | None = _open("batch_size", "Episodes of one update.", at_least=1)
+    block_size: int = field(
+        128,
+        "Episodes of live play in lock step, which one worker plays; an update has batch_size / block_size.",
+        at_least=1,
+        only_for=_LIVE,
+    )
+    staleness: int = field(
+        0,
+        "Of live play: 1 plays the next update's blocks, with the parameters that there are, while the "
+        "learner works; 0 waits for it.",
+        check=_check_staleness,
+        only_for=_LIVE,
+    )
     eval_every: int | None = field(
         None,
         "Episodes, or iterations, between two evaluations.",
@@ -230,9 +249,8 @@ class Config:
     average_forgetting: float | None = _open(
         "average_forgetting",
         "What was before fades by this at each update: a table's geometric weights, or the rate of a "
-        "network's average. Live play keeps no average.",
+        "network's average.",
         check=checks.in_unit_interval,
-        only_for={"play": ("auto", "compiled", "graph")},
     )
     precision: str = field(
         "float64",
@@ -290,6 +308,33 @@ class Config:
         return found
 
 
+@dataclasses.dataclass(frozen=True)
+class Actors:
+    """Who plays the blocks of live training, which changes no figure: not what is trained, but where."""
+
+    executor: str = field(
+        "local",
+        "local (processes on this machine) or ray (a cluster).",
+        topic="Where live play is done",
+        choices=("local", "ray"),
+    )
+    workers: int | None = field(
+        None,
+        "How many play blocks side by side.",
+        at_least=1,
+        shown="1; with ray as many as the cluster has cores",
+    )
+    address: str | None = field(
+        None,
+        "Of a Ray cluster that is running.",
+        shown="none: one is started here",
+        only_for={"executor": "ray"},
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
 def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     """`config` for that kind of `play`, with nothing left open.
 
@@ -319,7 +364,7 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     _check_baseline(config)
     if config.eval_every is None and play != "graph":
         config = dataclasses.replace(config, eval_every=max(1, config.budget // 30))
-    if play != "live" and config.policy == "neural":
+    if config.policy == "neural":
         checks.positive("average_forgetting", config.average_forgetting)
     # The factors (1 − t / T)^c add up to T / (c + 1), and those of a decay d to start / (d − 1): beyond these
     # bounds to no more than the first. A magnet of strength τ lets a logit move by 1 / τ of its direction.

@@ -37,6 +37,14 @@ class Interrupted(Exception):
         self.exit_code = 128 + number
 
 
+class Lost(Interrupted):
+    """What a run needs beside itself has gone, such as its workers: `advance` may raise this."""
+
+    def __init__(self, why: str, after: str = "") -> None:
+        Exception.__init__(self, f"{why} Stopped after {after}." if after else why)
+        self.why, self.exit_code = why, 1
+
+
 class Pace(NamedTuple):
     """How long a run is, in units that it can be cut into, such as updates."""
 
@@ -93,6 +101,8 @@ class Task(NamedTuple):
     """Columns that the bar shows, with their short names."""
     opening: str = ""
     """What a run says of itself as it begins."""
+    status: Callable[[], Mapping[str, str]] = dict
+    """What else the bar shows, and no file has: how the work goes, not what comes of it."""
 
 
 def finish(
@@ -181,7 +191,10 @@ def loop(
                 # In pieces that take about as long as one is willing to wait for an answer.
                 begun = time.perf_counter()
                 piece = min(piece, following - done)
-                state = advance(state, piece)
+                try:
+                    state = advance(state, piece)
+                except Lost as lost:
+                    raise Lost(lost.why, save(state, done)) from None
                 done += piece
                 number = asked()  # before the bar: where the terminal was closed, it can no longer be drawn
                 if number is None:
@@ -274,7 +287,8 @@ class _Book:
         self._write_events(done * self._task.step, measured)
         if bar is not None:
             shown = {name: short for name, short in self._task.shown.items() if name in measured}
-            bar.set_postfix({short: f"{measured[name]:.4f}" for name, short in shown.items()})
+            figures = {short: f"{measured[name]:.4f}" for name, short in shown.items()}
+            bar.set_postfix({**figures, **self._task.status()})
 
     def save(self, state: Any, done: int) -> str:
         if self._unwritten:  # rows first: a resume drops those beyond its checkpoint, but could not make any

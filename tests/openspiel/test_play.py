@@ -10,7 +10,7 @@ from pohp_neurd.games import openspiel_games  # noqa: F401 (registers python_poh
 
 from pohp_neurd import neural, policy
 from pohp_neurd.openspiel import policies
-from pohp_neurd.openspiel.live import play
+from pohp_neurd.openspiel.live import chances, forward, minds, play
 
 REPEATED = "repeated_game(stage_game=matrix_pd(),num_repetitions=3)"
 GAMES = (
@@ -37,13 +37,13 @@ def network_for(world, torso=(8,), seed=0):
 def played(request):
     world = play.live_game(request.param)
     network = network_for(world)
-    return world, network, play.play(world, [network], 40, slots=16, key=jax.random.key(3))
+    return world, network, play.play(world, [network], 40, block=16, key=jax.random.key(3))
 
 
 def test_features_are_the_tensor_and_the_seat(played):
     world = played[0]
     state = world.game.new_initial_state()
-    views = play.Views(world, 2)
+    mind = minds.Minds(world, [None])
     rng = np.random.default_rng(0)
     while not state.is_terminal():
         if state.is_chance_node():
@@ -58,9 +58,10 @@ def test_features_are_the_tensor_and_the_seat(played):
         )
         expected = np.array([*tensor, *np.eye(world.num_seats)[seat]], np.float32)
         np.testing.assert_array_equal(world.features(state, seat), expected)
-        views.fill([state], [seat])
-        np.testing.assert_array_equal(views.features[0], expected)
-        np.testing.assert_array_equal(np.flatnonzero(views.legal[0]), state.legal_actions())
+        (row,) = mind.look([state], [seat])
+        features, legal = mind.seen()
+        np.testing.assert_array_equal(features[row], expected)
+        np.testing.assert_array_equal(np.flatnonzero(legal[row]), state.legal_actions())
         state.apply_action(rng.choice(state.legal_actions()))
 
 
@@ -94,7 +95,7 @@ def test_returns_to_go_begin_with_all_that_the_seat_gets(played):
 def test_rewards_on_the_way_stand_where_they_were_earned():
     """The ball of 4 rows lands with every third decision: only there can a reward be."""
     world = play.live_game("python_pohp_catch(horizon=18,rows=4)")
-    found = play.play(world, [None], 50, slots=8, key=jax.random.key(0))
+    found = play.play(world, [None], 50, block=8, key=jax.random.key(0))
     to_go = np.append(found.return_.reshape(50, 18), np.zeros((50, 1)), axis=1)
     rewards = -np.diff(to_go, axis=1).reshape(50, 6, 3)
     assert np.all(rewards[:, :, :2] == 0)
@@ -106,7 +107,7 @@ def test_mean_return_is_the_policys_value_however_few_slots():
     """20,000 episodes in 16 slots; episodes of Kuhn poker differ in length, and short ones pay less."""
     world = play.live_game("kuhn_poker")
     network = network_for(world, seed=1)
-    found = play.play(world, [network], 20_000, slots=16, key=jax.random.key(1), record=False)
+    found = play.play(world, [network], 20_000, block=16, key=jax.random.key(1), record=False)
     exact = expected_game_score.policy_value(
         world.game.new_initial_state(), [policies.LivePolicy(world, network)] * 2
     )
@@ -118,7 +119,7 @@ def test_mean_return_is_the_policys_value_however_few_slots():
 def test_chance_is_drawn_at_its_odds():
     """12,000 deals of Kuhn poker: each of three cards 4,000 times to the first seat, within 5 sigma."""
     world = play.live_game("kuhn_poker")
-    found = play.play(world, [None], 12_000, slots=64, key=jax.random.key(2))
+    found = play.play(world, [None], 12_000, block=64, key=jax.random.key(2))
     first = np.flatnonzero((found.seat == 0) & np.append(True, np.diff(found.episode) > 0))
     cards = found.agent_state[first, 2:5].sum(axis=0)
     assert cards.sum() == 12_000
@@ -129,35 +130,95 @@ def test_a_function_of_the_key_alone():
     world = play.live_game("liars_dice(numdice=2)")
     network = network_for(world)
     one, same, other = (
-        play.play(world, [network], 30, slots=8, key=jax.random.key(seed)) for seed in (5, 5, 6)
+        play.play(world, [network], 30, block=8, key=jax.random.key(seed)) for seed in (5, 5, 6)
     )
     jax.tree.map(np.testing.assert_array_equal, one, same)
     assert not np.array_equal(one.returns, other.returns)
 
 
-def test_one_call_a_step_and_full_slots(monkeypatch):
-    """Tic-tac-toe takes at least 5 and at most 9 moves: 64 episodes in 8 slots cannot need more calls."""
-    world = play.live_game("tic_tac_toe")
-    sizes = []
-    choose = play.choose
+def test_each_agent_state_is_thought_about_once(monkeypatch):
+    """Tic-tac-toe: all that a network is asked for is new to its block, and nothing is left out."""
+    world, asked = play.live_game("tic_tac_toe"), []
+    network = forward.network
 
-    def counted(applies, parameters, features, *rest):
-        sizes.append(len(features))
-        return choose(applies, parameters, features, *rest)
+    def counted(parameters):
+        think = network(parameters)
 
-    monkeypatch.setattr(play, "choose", counted)
-    found = play.play(world, [network_for(world)], 64, slots=8, key=jax.random.key(0))
-    assert set(sizes) == {8}
-    # All but a tail of at most 9 calls run with every slot taken.
-    assert len(found.action) >= 8 * (len(sizes) - 9)
+        def watched(seen):
+            asked.append(seen)
+            return think(seen)
+
+        return watched
+
+    monkeypatch.setattr(forward, "network", counted)
+    model = play.network(world, (8,))
+    player = play.Network(model, model.init(key=jax.random.key(0)))
+    found = play.play(world, [player], 64, block=64, key=jax.random.key(0))
+    seen = np.concatenate(asked)
+    assert len(np.unique(seen, axis=0)) == len(seen) == len(found.seen) < len(found.row)
+    np.testing.assert_array_equal(seen, found.seen)
+    assert set(found.row) == set(range(len(found.seen)))
+    assert len(asked) <= 9  # one call a move
+
+
+@pytest.mark.parametrize("game", ["liars_dice(numdice=2)", "phantom_ttt"])
+@pytest.mark.parametrize("separate", [False, True])
+def test_the_network_on_the_host_is_the_network(game, separate):
+    """And a row is the same to the bit whatever stands beside it."""
+    world = play.live_game(game)
+    model = play.network(world, (32, 16), separate=separate)
+    parameters = model.init(key=jax.random.key(0))
+    seen = play.play(world, [None], 64, key=jax.random.key(1)).seen
+    logits, values = model.host(jax.device_get(parameters))(seen)
+    output = jax.vmap(model.apply, in_axes=(None, 0))(parameters, seen)
+    np.testing.assert_allclose(logits, output.logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(values, output.value, rtol=1e-5, atol=1e-6)
+    for part in (seen[::-1], seen[5:8], seen[:1]):
+        again, valued = model.host(jax.device_get(parameters))(np.ascontiguousarray(part))
+        where = [np.flatnonzero((seen == row).all(axis=1))[0] for row in part]
+        np.testing.assert_array_equal(again, logits[where])
+        np.testing.assert_array_equal(valued, values[where])
+
+
+@pytest.mark.parametrize("rare", [1e-6, 1e-9, 1e-14])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_draws_on_the_host_are_as_rare_as_they_should_be(rare, place):
+    """The parts of [0, 1) are as long as the probabilities, to 2⁻⁵⁰; 0 where the probability is 0."""
+    odds = np.insert(np.array([0.3, 0.0, 0.25, 0.45 - rare]), place, rare)[None]
+    with np.errstate(divide="ignore"):
+        logits = np.log(odds).astype(np.float32)
+    legal = odds > 0
+    chosen, ends = forward.policies(np.where(legal, logits, 7.0).astype(np.float32), legal)
+    expected = policy.probabilities(np.where(legal, logits, np.float32(0))[0], legal[0])
+    np.testing.assert_allclose(chosen[0], expected, rtol=2e-6)
+    assert ends[0, -1] == 1.0
+    np.testing.assert_allclose(np.diff(ends[0], prepend=0.0), chosen[0], rtol=0, atol=2.0**-50)
+    assert np.all(np.diff(ends[0], prepend=0.0)[~legal[0]] == 0)
+    for action in np.flatnonzero(legal[0]):
+        start = 0.0 if action == 0 else ends[0, action - 1]
+        for uniform in (start, np.nextafter(ends[0, action], 0.0)):
+            zero = np.zeros(1, np.int32)
+            assert forward.draw(ends[None], zero, zero, np.array([uniform])).tolist() == [action]
+
+
+def test_what_is_remembered_of_chance_changes_no_draw(monkeypatch):
+    """Liar's Dice with all deals known, with a few of them, and with none."""
+    found = []
+    for most in (4096, 7, 0):
+        monkeypatch.setattr(chances, "_MOST", most)
+        world = play.live_game("liars_dice(numdice=2)")
+        for _ in range(2):  # the second time what was dealt is known
+            found.append(play.play(world, [None], 200, key=jax.random.key(4)))
+    for other in found[1:]:
+        jax.tree.map(np.testing.assert_array_equal, found[0], other)
 
 
 def test_second_play_compiles_nothing(count_compilations):
     world = play.live_game("kuhn_poker")
-    network = network_for(world)
-    play.play(world, [network], 30, slots=8, key=jax.random.key(0))
+    network = network_for(world)  # one that JAX computes
+    play.play(world, [network], 30, block=8, key=jax.random.key(0))
     with count_compilations() as seen:
-        play.play(world, [network], 50, slots=8, key=jax.random.key(1))
+        play.play(world, [network], 50, block=8, key=jax.random.key(1))
     assert seen.count == 0
 
 
@@ -172,7 +233,7 @@ def test_any_policy_can_sit_anywhere():
     world = play.live_game("leduc_poker")
     seating = np.tile(np.array([0, 1], np.int32), (200, 1))
     sitting = [First(world.game, [0, 1]), pyspiel.UniformRandomPolicy(world.game)]
-    found = play.play(world, sitting, 200, slots=16, key=jax.random.key(0), seating=seating)
+    found = play.play(world, sitting, 200, block=16, key=jax.random.key(0), seating=seating)
     first = np.argmax(found.legal, axis=1)
     assert np.all(found.action[found.seat == 0] == first[found.seat == 0])
     assert np.all(found.probability[found.seat == 0] == 1)
@@ -183,24 +244,24 @@ def test_any_policy_can_sit_anywhere():
 
 def test_batches_for_a_learner():
     world = play.live_game("phantom_ttt")
-    found = play.play(world, [None], 10, slots=4, key=jax.random.key(0))
+    found = play.play(world, [None], 10, block=4, key=jax.random.key(0))
     mine = found.seat == 1
     count = int(mine.sum())
-    batch = play.decisions(found, world, size=count + 3, weight=0.1, chosen=mine)
-    np.testing.assert_array_equal(batch.agent_state[:count], found.agent_state[mine])
+    batch, rows = play.decisions(found, world, weight=0.1, chosen=mine)
+    padding = len(rows) - count
+    np.testing.assert_array_equal(batch.agent_state[rows[:count]], found.agent_state[mine])
+    np.testing.assert_array_equal(batch.legal[:count], found.legal[mine])
     np.testing.assert_array_equal(batch.return_[:count], found.return_[mine].astype(np.float32) - 1)
     np.testing.assert_array_equal(batch.target, batch.return_)
-    np.testing.assert_allclose(batch.weight, [0.1] * count + [0.0] * 3, rtol=1e-6)
+    np.testing.assert_allclose(batch.weight, [0.1] * count + [0.0] * padding, rtol=1e-6)
     assert np.all(batch.return_ <= 0)
     assert not np.any(batch.legal[count:])
-    with pytest.raises(ValueError, match=f"{count} decisions do not fit into a batch of 5"):
-        play.decisions(found, world, size=5, weight=0.1, chosen=mine)
 
 
 def test_what_cannot_be_played():
     world = play.live_game("kuhn_poker")
     with pytest.raises(ValueError, match="num_episodes must be at least 1, but is 0"):
-        play.play(world, [None], 0, slots=4, key=jax.random.key(0))
+        play.play(world, [None], 0, block=4, key=jax.random.key(0))
     with pytest.raises(ValueError, match="knows no game 'kuhn_pokr'"):
         play.live_game("kuhn_pokr")
     with pytest.raises(
@@ -209,31 +270,15 @@ def test_what_cannot_be_played():
         play.live_game("tarok")
 
 
-def test_every_step_of_a_player_draws_anew():
-    """2,048 uniform choices among 9 at each of three steps: agreements within 5 sigma of one ninth."""
-    count = 2_048
-    legal, owner = np.ones((count, 9), bool), np.zeros(count, np.int32)
-    actions = [
-        np.asarray(play.choose((None,), (None,), None, legal, owner, jax.random.key(0), np.uint32(step))[0])
-        for step in range(3)
-    ]
-    error = np.sqrt(8 / 81 / count)
-    for one, other in ((0, 1), (0, 2), (1, 2)):
-        assert abs(np.mean(actions[one] == actions[other]) - 1 / 9) < 5 * error
-
-
-def test_play_counts_its_steps(monkeypatch):
-    """Each call of the networks has a number of its own, and chance a stream apart from theirs."""
-    world, steps, keys = play.live_game("kuhn_poker"), [], []
-    choose = play.choose
-
-    def watched(*args):
-        steps.append(int(args[-1]))
-        keys.append(jax.random.key_data(args[-2]).tolist())
-        return choose(*args)
-
-    monkeypatch.setattr(play, "choose", watched)
-    play.play(world, [None], 20, slots=4, key=jax.random.key(0))
-    assert steps == list(range(len(steps)))
-    assert len(steps) >= 10
-    assert all(key == keys[0] for key in keys)
+def test_a_block_is_a_function_of_its_number():
+    """However many there are and in whatever order they are played; chance and actions draw apart."""
+    world = play.live_game("leduc_poker")
+    words = play.words_of(jax.random.key(0))
+    whole = play.play(world, [None], 24, block=8, key=jax.random.key(0))
+    for number in (2, 0, 1):
+        part = play.play_block(world, [None], 8, play.streams(words, number))
+        mine = whole.episode // 8 == number
+        np.testing.assert_array_equal(part.action, whole.action[mine])
+        np.testing.assert_array_equal(part.returns, whole.returns[8 * number : 8 * number + 8])
+    numbers = [stream.random() for block in range(3) for stream in play.streams(words, block)]
+    assert len(set(numbers)) == 6

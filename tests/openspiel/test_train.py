@@ -1,5 +1,6 @@
 """Learning from live play: it resumes to the bit, moves only what it should, and comes near equilibrium."""
 
+import functools
 import itertools
 
 import jax
@@ -23,7 +24,7 @@ def small(game, *, learner=None, hidden_layers=(8,), critic=True, **keywords):
     separate = keywords.get("separate", False)
     model = play.network(world, hidden_layers, critic=critic, separate=separate)
     learner = (learner or slow)(model)
-    return train.Trainer(world, model, learner, **{"batch_episodes": 16, "slots": 8, **keywords})
+    return train.Trainer(world, model, learner, **{"batch_episodes": 16, "block": 8, **keywords})
 
 
 def slow(model, learning_rate=0.01, magnet=MAGNET):
@@ -61,18 +62,62 @@ def test_resumes_to_the_bit(tmp_path, game):
 
 
 def test_an_update_is_the_learners_on_fresh_episodes():
-    """The parts put together by hand: play under the folded key, one batch, one update."""
-    trainer = small("kuhn_poker")
+    """The parts put together by hand: two blocks, one batch of all their decisions, one update by JAX."""
+    trainer = small("kuhn_poker", batch_episodes=13)
     state = train.init(trainer)
-    key = jax.random.fold_in(state.key, 0)
-    played = play.play(trainer.world, [train.network(trainer, state)], 16, slots=8, key=key)
-    size = play.padded_size(len(played.action))
-    batch = play.decisions(played, trainer.world, size=size, weight=1 / 16)
-    expected, info = trainer.learner.update(state.learner, batch)
+    words = play.words_of(state.key)
+    mine = [train.network(trainer, state)]
+    sizes = (8, 5)
+    blocks = [play.play_block(trainer.world, mine, n, play.streams(words, 0, b)) for b, n in enumerate(sizes)]
+
+    def both(name):
+        return np.concatenate([getattr(block, name) for block in blocks])
+
+    returns = both("return_").astype(np.float32) - trainer.world.max_utility
+    batch = learners.Decision(
+        *(both("agent_state"), both("legal"), both("action"), both("probability")),
+        *(returns, both("value"), np.full(len(returns), 1 / 13, np.float32), returns),
+    )
+    expected, info = slow(trainer.model).update(state.learner, batch)
     after, found = train.advance(trainer, state, 1)
-    assert_same(after.learner, expected)
-    assert int(after.decisions) == len(played.action)
-    assert_same(found, info)
+    close = functools.partial(np.testing.assert_allclose, rtol=2e-5, atol=2e-6)
+    jax.tree.map(close, after.learner, expected)
+    jax.tree.map(close, found, info)
+    assert int(after.decisions) == len(returns)
+
+
+def test_the_average_is_of_all_parameters_so_far():
+    """A plain mean until 1 / rate updates, then an exponential one: by hand from all parameters."""
+    trainer = small("kuhn_poker", average_rate=0.4)
+    state, mean = train.init(trainer), None
+    for number in range(1, 5):
+        state, _ = train.update(trainer, state)
+        now = np.asarray(state.learner.parameters["actor"]["w"], np.float64)
+        mean = now if mean is None else mean + max(0.4, 1 / number) * (now - mean)
+    np.testing.assert_allclose(state.average.parameters["actor"]["w"], mean, rtol=1e-5, atol=1e-7)
+    averaged = train.network(trainer, state, average=True)
+    assert averaged.parameters is state.average.parameters
+    with pytest.raises(ValueError, match="keeps no average"):
+        train.network(trainer, state._replace(average=None), average=True)
+
+
+def test_staleness_plays_with_the_parameters_of_the_update_before():
+    """The first update has none before it. And it resumes from its state."""
+    trainer, shown = small("kuhn_poker", staleness=1), []
+
+    def watched(trainer, known, words, update, following):
+        shown.append((known.parameters["actor"]["w"], following.parameters["actor"]["w"]))
+        return train.here(trainer, known, words, update, following)
+
+    state, begun = train.init(trainer), []
+    for _ in range(4):
+        begun.append(np.asarray(state.learner.parameters["actor"]["w"]))
+        state, _ = train.update(trainer, state, watched)
+    for number, (known, following) in enumerate(shown):
+        np.testing.assert_array_equal(known, begun[max(number - 1, 0)])
+        np.testing.assert_array_equal(following, begun[number])
+    half, _ = train.advance(trainer, train.init(trainer), 2)
+    assert_same(train.advance(small("kuhn_poker", staleness=1), half, 2)[0], state)
 
 
 def test_another_seed_is_another_run():
@@ -162,7 +207,7 @@ def test_kuhn_poker_comes_near_equilibrium():
     def pulled(model):
         return slow(model, magnet=shaping.Magnet(0.2, 0.01))
 
-    trainer = small("kuhn_poker", learner=pulled, hidden_layers=(32,), batch_episodes=256, slots=256)
+    trainer = small("kuhn_poker", learner=pulled, hidden_layers=(32,), batch_episodes=256, block=256)
     tree = openspiel.compile_game("kuhn_poker")
     state, _ = train.advance(trainer, train.init(trainer), 300)
     assert openspiel.nash_conv(tree, policy_of(trainer, state)) < 0.3
@@ -172,7 +217,7 @@ def test_kuhn_poker_comes_near_equilibrium():
     ("wrong", "sentence"),
     [
         ({"batch_episodes": 0}, "batch_episodes must be at least 1"),
-        ({"slots": 0}, "slots must be at least 1"),
+        ({"block": 0}, "slots must be at least 1"),
         ({"seed": -1}, "seed must be"),
         ({"seat": 2}, "seat must be one of 0 to 1"),
         ({"seat": 0, "alternating": True}, "in turn, but only seat 0 learns"),
@@ -192,14 +237,14 @@ def test_wrong_calls():
 def test_every_update_plays_episodes_of_its_own(monkeypatch):
     """Uniform play in tic-tac-toe: what two updates played has nothing in common but the game."""
     seen = []
-    original = play.play
+    original = play.play_block
 
     def watched(*args, **kwargs):
         seen.append(original(*args, **kwargs))
         return seen[-1]
 
-    monkeypatch.setattr(play, "play", watched)
-    trainer = small("tic_tac_toe", learner=lambda model: slow(model, 1e-30), batch_episodes=64, slots=64)
+    monkeypatch.setattr(play, "play_block", watched)
+    trainer = small("tic_tac_toe", learner=lambda model: slow(model, 1e-30), batch_episodes=64, block=64)
     train.advance(trainer, train.init(trainer), 3)
     opening = [one.action[np.append(True, np.diff(one.episode) > 0)] for one in seen]
     assert {len(moves) for moves in opening} == {64}

@@ -287,7 +287,7 @@ def _program(told: Settings) -> Program:
     parts = [optimizers.optimizer(told.optimizer, rate), _annealing()]
     if told.max_global_gradient_norm is not None:
         parts.insert(0, optax.clip_by_global_norm(told.max_global_gradient_norm))
-    init, update = learners.learner(
+    init, update, *_ = learners.learner(
         model.apply,
         learners.rule(told.learner, told.exploration),
         optax.chain(*parts),

@@ -44,7 +44,7 @@ def play(
     num_episodes: int,
     seed: int,
     *,
-    slots: int = 256,
+    block: int = playing.BLOCK,
 ) -> Estimate:
     """The mean return of `policies[0]` against the others, seats rotated so that it sits in each as often.
 
@@ -62,7 +62,7 @@ def play(
     shift = np.arange(rounds * count) % count
     seating = ((np.arange(count)[None, :] - shift[:, None]) % count).astype(np.int32)
     seating = np.minimum(seating, len(policies) - 1)
-    returns = _returns(world, policies, seating, slots, seed)
+    returns = _returns(world, policies, seating, block, seed)
     mine = returns[np.arange(len(shift)), shift]
     rotations = mine.reshape(rounds, count).mean(axis=1)
     return _estimate(float(rotations.mean()), _squared_error(rotations), len(shift))
@@ -74,7 +74,7 @@ def best_response_bound(
     *,
     num_updates: int,
     num_episodes: int,
-    slots: int = 256,
+    block: int = playing.BLOCK,
     seed: int = 0,
     responder: Callable[..., tuple[train.Trainer, train.State]] = train.responder,
 ) -> BestResponseBound:
@@ -89,14 +89,14 @@ def best_response_bound(
     checks.at_least("num_updates", num_updates)
     checks.at_least("num_episodes", num_episodes, 2)
     everywhere = np.zeros((num_episodes, world.num_seats), np.int32)
-    own = _returns(world, [frozen], everywhere, slots, seed, 0)
+    own = _returns(world, [frozen], everywhere, block, seed, 0)
     gains, squares = [], _squared_error(own.sum(axis=1))
     for seat in range(world.num_seats):
         trainer, begun = responder(world, frozen, seat, seed=seed)
         learnt = train.network(trainer, train.advance(trainer, begun, num_updates)[0])
         seating = everywhere.copy()
         seating[:, seat] = 1
-        theirs = _returns(world, [frozen, learnt], seating, slots, seed, 1 + seat)[:, seat]
+        theirs = _returns(world, [frozen, learnt], seating, block, seed, 1 + seat)[:, seat]
         gain = float(theirs.mean() - own[:, seat].mean())
         squared = _squared_error(theirs)
         gains.append(_estimate(gain, squared + _squared_error(own[:, seat]), 2 * num_episodes))
@@ -109,14 +109,14 @@ def _returns(
     world: playing.LiveGame,
     policies: Sequence[playing.Player],
     seating: np.ndarray,
-    slots: int,
+    block: int,
     seed: int,
     number: int = 0,
 ) -> Float[np.ndarray, "E P"]:
     # A branch of its own: training with the same seed draws from other keys.
     key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 2), number)
     return playing.play(
-        world, policies, len(seating), slots=slots, key=key, seating=seating, record=False
+        world, policies, len(seating), block=block, key=key, seating=seating, record=False
     ).returns
 
 

@@ -1,19 +1,31 @@
 """Self-play in games too big to compile: live episodes, then one update from all their decisions.
 
-A training loop: it feeds parameters back. Every update plays its own fresh episodes, whose chances are a
-function of the key and the number of the update alone. So nothing of a running game has to be kept: `State`
-is one pytree of arrays, and a run that is resumed from it goes on to the bit as if it had never stopped.
+A training loop: it feeds parameters back. An update's episodes are cut into blocks. What a block's chances
+are is a function of the key, the update and the block alone, and what it says of the parameters is one
+gradient; the learner adds these up in the blocks' order. So blocks can be played anywhere, and nothing of a
+running game has to be kept: `State` is one pytree of arrays, and a run that is resumed from it goes on to the
+bit as if it had never stopped.
 """
 
 import dataclasses
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
-from pohp_neurd import checks, directions, learners, optimizers, policy, shaping, types
+from pohp_neurd import (
+    checks,
+    directions,
+    learners,
+    optimizers,
+    policy,
+    shaping,
+    tally_learners,
+    types,
+)
 from pohp_neurd.openspiel.live import play
 
 
@@ -22,10 +34,30 @@ class State(NamedTuple):
 
     learner: learners.State
     key: types.Key
-    """Never changes: update t draws from `fold_in(key, t)`."""
+    """Never changes: block b of update t draws from `play.streams(key, t, b)`."""
     episodes: Int[np.ndarray, ""]
     decisions: Int[np.ndarray, ""]
     """Decisions that were learnt from."""
+    average: tally_learners.Smoothed | None
+    """Of the parameters; None if none is kept."""
+    shown: Any
+    """With staleness, what the blocks of the next update are played with: `shown` of the state before."""
+
+
+class Evidence(NamedTuple):
+    """What the decisions of some episodes say of the parameters."""
+
+    gradient: types.Parameters
+    info: learners.Info
+    decisions: int
+    entries: int
+    """Legal actions of all decisions."""
+
+
+Collect = Callable[..., list[Evidence]]
+"""(trainer, what is shown, the key's words, update, following) -> the evidence of every block, in order.
+
+`following` is what the blocks of the next update are going to be shown, if that is known already."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +68,15 @@ class Trainer:
     model: policy.Model
     """Of `LiveGame.features`, such as `play.network` makes it."""
     learner: learners.Learner
-    """Of the model; its update is compiled here."""
+    """Of the model; its gradient and its step are compiled here."""
     batch_episodes: int = 256
     """Episodes of one update."""
-    slots: int = 256
-    """Episodes side by side in one network call."""
+    block: int = play.BLOCK
+    """Episodes of one block."""
+    average_rate: float = 0.0
+    """At which the average of the parameters moves; 0: there is none."""
+    staleness: int = 0
+    """1: blocks are played with the parameters of one update before, so that they need not wait for it."""
     separate: bool = False
     """Whether every seat has parameters of its own, as in `play.network`."""
     alternating: bool = False
@@ -54,7 +90,9 @@ class Trainer:
 
     def __post_init__(self) -> None:
         checks.count("batch_episodes", self.batch_episodes)
-        checks.count("slots", self.slots)
+        checks.count("block", self.block)
+        checks.in_unit_interval("average_rate", self.average_rate)
+        checks.index("staleness", self.staleness, 2)
         checks.non_negative("seed", self.seed)
         if self.seat is not None:
             checks.index("seat", self.seat, self.world.num_seats)
@@ -62,7 +100,17 @@ class Trainer:
                 raise ValueError(
                     f"alternating is for seats that learn in turn, but only seat {self.seat} learns."
                 )
-        object.__setattr__(self, "learner", self.learner._replace(update=jax.jit(self.learner.update)))
+        # One thread: more of them would change the last bits.
+        alone = {"xla_cpu_multi_thread_eigen": False}
+        gradient, step = (
+            jax.jit(part, compiler_options=alone) for part in (self.learner.gradient, self.learner.step)
+        )
+        object.__setattr__(self, "learner", self.learner._replace(gradient=gradient, step=step))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of one update."""
+        return -(-self.batch_episodes // self.block)
 
 
 def default_learner(
@@ -105,8 +153,18 @@ def init(trainer: Trainer, parameters: types.Parameters | None = None) -> State:
     key = jax.random.key(trainer.seed)
     if parameters is None:
         parameters = trainer.model.init(key=jax.random.fold_in(key, 0))
+    begun = trainer.learner.init(parameters)
     counts = (np.zeros((), np.int64), np.zeros((), np.int64))
-    return State(trainer.learner.init(parameters), jax.random.fold_in(key, 1), *counts)
+    average = None
+    if trainer.average_rate:
+        average = tally_learners.Smoothed(parameters, jnp.zeros((), jnp.int32))
+    stale = shown(begun) if trainer.staleness else None
+    return State(begun, jax.random.fold_in(key, 1), *counts, average, stale)
+
+
+def shown(learner: learners.State) -> learners.State:
+    """What it takes to play a block, and to learn from it: all but the optimizer's state, on the host."""
+    return jax.device_get(learner._replace(optimizer=None))
 
 
 def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, learners.Info]:
@@ -117,7 +175,7 @@ def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, le
     checks.count("num_updates", num_updates)
     for _ in range(num_updates):
         state, info = update(trainer, state)
-        if not checks.all_finite(state.learner):
+        if not finite(state):
             raise checks.Diverged(
                 "a parameter or the optimizer's state",
                 after=f"update {int(state.learner.updates)}",
@@ -126,38 +184,95 @@ def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, le
     return state, info
 
 
-def network(trainer: Trainer, state: State) -> play.Network:
-    """The trained network as a player, for matches and best responses."""
-    return play.Network(trainer.model, state.learner.parameters)
+def finite(state: State) -> bool:
+    """Whether all of the learner's state is: parameters, magnet, the optimizer's own."""
+    return bool(_finite(state.learner))
 
 
-def update(trainer: Trainer, state: State) -> tuple[State, learners.Info]:
-    """One update later, and its figures; whether it has diverged is left to the caller."""
-    world, batch_episodes = trainer.world, trainer.batch_episodes
+@jax.jit
+def _finite(tree: Any) -> Any:
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
+
+
+def network(trainer: Trainer, state: State, *, average: bool = False) -> play.Network:
+    """The trained network as a player, for matches and best responses; with `average`, the averaged one."""
+    if not average:
+        return play.Network(trainer.model, state.learner.parameters)
+    if state.average is None:
+        raise ValueError("this trainer keeps no average: its average_rate is 0.")
+    return play.Network(trainer.model, state.average.parameters)
+
+
+def evidence(
+    trainer: Trainer, known: learners.State, words: Sequence[int], update: int, block: int
+) -> Evidence:
+    """What one block says: `known` as `shown` gives it, `words` of the key."""
+    world = trainer.world
     seats = np.arange(world.num_seats)
     mine = np.ones(world.num_seats, bool) if trainer.seat is None else seats == trainer.seat
-    at_table: list[play.Player] = [network(trainer, state)]
+    at_table: list[play.Player] = [play.Network(trainer.model, known.parameters)]
     if not mine.all():
         at_table.append(trainer.opponent)
-    played = play.play(
-        world,
-        at_table,
-        batch_episodes,
-        slots=trainer.slots,
-        key=jax.random.fold_in(state.key, state.learner.updates),
-        seating=np.tile((~mine).astype(np.int32), (batch_episodes, 1)),
-    )
-    turn = int(state.learner.updates) % world.num_seats
-    learns = seats == turn if trainer.alternating else mine
+    size = min(trainer.block, trainer.batch_episodes - block * trainer.block)
+    seating = np.tile((~mine).astype(np.int32), (size, 1))
+    played = play.play_block(world, at_table, size, play.streams(words, update, block), seating=seating)
+    learns = seats == update % world.num_seats if trainer.alternating else mine
     chosen = learns[played.seat]
-    count = int(chosen.sum())
-    weight = 1.0 / batch_episodes
-    batch = play.decisions(played, world, size=play.padded_size(count), weight=weight, chosen=chosen)
-    learner, info = trainer.learner.update(state.learner, batch)
+    weight = 1.0 / trainer.batch_episodes
+    batch, rows = play.decisions(played, world, weight=weight, chosen=chosen)
+    gradient, info = jax.device_get(trainer.learner.gradient(known, batch, rows))
+    return Evidence(gradient, info, int(chosen.sum()), int(batch.legal.sum()))
+
+
+def here(
+    trainer: Trainer, known: learners.State, words: Sequence[int], update: int, following: Any = None
+) -> list[Evidence]:
+    """The evidence of every block, one after the other, in this process."""
+    del following  # of use to those who play while this process learns
+    return [evidence(trainer, known, words, update, block) for block in range(trainer.blocks)]
+
+
+def joined(parts: Sequence[Evidence]) -> Evidence:
+    """The evidence of all parts: gradients added up in their order, figures as means over all decisions."""
+    first, *others = parts
+    gradient = jax.tree.map(np.array, first.gradient)
+    for part in others:
+        jax.tree.map(lambda total, leaf: np.add(total, leaf, out=total), gradient, part.gradient)
+    shares = np.array([part.decisions for part in parts], np.float64)
+    counts = np.array([part.entries for part in parts], np.float64)
+    columns = {name: np.array([getattr(part.info, name) for part in parts]) for name in learners.Info._fields}
+    total, entries = max(shares.sum(), 1.0), max(counts.sum(), 1.0)
+    figures: Any = {name: shares @ column / total for name, column in columns.items()}
+    figures["max_weight"] = columns["max_weight"].max()
+    figures["advantage_scale"] = np.sqrt(counts @ columns["advantage_scale"] ** 2 / entries)
+    means = learners.Info(**jax.tree.map(np.float32, figures))
+    return Evidence(gradient, means, int(shares.sum()), int(counts.sum()))
+
+
+def update(trainer: Trainer, state: State, collect: Collect = here) -> tuple[State, learners.Info]:
+    """One update later, and its figures; whether it has diverged is left to the caller."""
+    now = shown(state.learner)
+    number = int(now.updates)
+    words = play.words_of(state.key)
+    if trainer.staleness:
+        found = joined(collect(trainer, state.shown, words, number, now))
+    else:
+        found = joined(collect(trainer, now, words, number))
+    learner = trainer.learner.step(state.learner, found.gradient)
     if trainer.alternating and trainer.separate:
         # What a seat's own optimizer and magnet do without a gradient is undone; only the count goes on.
+        turn = number % trainer.world.num_seats
         learner = jax.tree.map(
             lambda new, old: old.at[turn].set(new[turn]) if new.ndim else new, learner, state.learner
         )
-    episodes = state.episodes + np.int64(batch_episodes)
-    return State(learner, state.key, episodes, state.decisions + np.int64(count)), info
+    average = state.average
+    if average is not None:
+        average = _smooth(average, learner.parameters, trainer.average_rate)
+    episodes = state.episodes + np.int64(trainer.batch_episodes)
+    decisions = state.decisions + np.int64(found.decisions)
+    after = State(learner, state.key, episodes, decisions, average, now if trainer.staleness else None)
+    return after, found.info
+
+
+_smooth = jax.jit(tally_learners.smooth, static_argnums=2)

@@ -1,0 +1,241 @@
+"""Blocks that others play: handed out, played again where a worker dies, and the same to the bit."""
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import types
+
+import numpy as np
+import pytest
+
+from pohp_neurd.experiment import actors, executor, game, game_config
+from pohp_neurd.experiment import run as run_loop
+from pohp_neurd.results import records
+
+CONFIG = game_config.Config(
+    game="kuhn_poker",
+    policy="neural",
+    play="live",
+    hidden_layers=(8,),
+    episodes=20 * 64,
+    batch_size=64,
+    block_size=16,
+    eval_every=5 * 64,
+)
+TRAINER = types.SimpleNamespace(blocks=5)
+
+
+class Hand:
+    """A worker that answers with its job, or dies where `plan` says so."""
+
+    def __init__(self, plan, log):
+        self.plan, self.log, self.job = plan, log, None
+
+    def take(self, job, order):
+        self.log.append((job, order))
+        self.job = job
+
+    def answer(self):
+        if self.plan.get(self.job, 0) > 0:
+            self.plan[self.job] -= 1
+            raise actors.Died("by signal 9")
+        return self.job
+
+    def end(self):
+        self.job = None
+
+
+def crew_of(count, plan=None, rng=None):
+    log, hired = [], []
+
+    def hire():
+        hired.append(Hand(plan or {}, log))
+        return hired[-1]
+
+    def ready(busy):
+        return [busy[rng.randrange(len(busy))]] if rng else busy[-1:]
+
+    return actors.Crew(hire, count, ready, lambda order: order), log, hired
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_blocks_come_in_order_whoever_answers_first(count):
+    made, log, _ = crew_of(count, rng=random.Random(0))
+    for update in range(3):
+        found = made.collect(TRAINER, f"known {update}", [1], update)
+        assert found == [actors.Job(update, block) for block in range(5)]
+    assert len(log) == 15
+    assert all(order.known == f"known {job.update}" for job, order in log)
+    assert made.status()["waiting"].endswith("%")
+
+
+def test_a_block_whose_worker_dies_is_played_again_by_another():
+    lost = actors.Job(0, 2)
+    made, log, hired = crew_of(2, {lost: executor.TRIES - 1})
+    assert made.collect(TRAINER, "known", [1], 0) == [actors.Job(0, block) for block in range(5)]
+    assert len(hired) == 2 + executor.TRIES - 1
+    assert [job for job, _ in log].count(lost) == executor.TRIES
+    assert len(log) == 5 + executor.TRIES - 1
+
+
+def test_a_block_that_kills_every_worker_ends_the_run():
+    made, _, _ = crew_of(2, {actors.Job(0, 2): executor.TRIES})
+    with pytest.raises(
+        run_loop.Lost, match="Block 2 of update 1 was begun 3 times, and each time its worker"
+    ):
+        made.collect(TRAINER, "known", [1], 0)
+
+
+def test_blocks_of_the_next_update_are_begun_before_it():
+    made, log, _ = crew_of(7)
+    assert made.collect(TRAINER, "before", [1], 0, "now") == [actors.Job(0, block) for block in range(5)]
+    begun = [job for job, order in log if order.known == "now"]
+    assert begun[:2] == [actors.Job(1, 0), actors.Job(1, 1)]
+    assert made.collect(TRAINER, "unread", [1], 1, "later") == [actors.Job(1, block) for block in range(5)]
+    assert all(order.known == "now" for job, order in log if job.update == 1)
+
+
+def test_workers_that_go_leave_a_checkpoint_and_a_sentence(tmp_path):
+    """The run is resumed without them, and nothing of it has changed."""
+    plain = game.run(CONFIG, tmp_path / "plain")
+    made, _ = game.build(CONFIG)[1], None
+
+    def advance(state, units, calls=[]):  # noqa: B006 (counts the calls)
+        calls.append(units)
+        if len(calls) == 4:
+            raise run_loop.Lost("The Ray cluster has gone (test).")
+        return made.advance(state, units)
+
+    with pytest.raises(
+        run_loop.Lost, match=r"has gone \(test\)\. Stopped after \d+ updates; go on with --resume"
+    ):
+        run_loop.finish(lambda: made._replace(advance=advance), tmp_path / "cut")
+    assert run_loop.Lost("").exit_code == 1
+    resumed = game.run(CONFIG, tmp_path / "cut", resume=True)
+    assert without_seconds(tmp_path / "cut") == without_seconds(tmp_path / "plain")
+    assert resumed["updates"] == plain["updates"]
+
+
+def without_seconds(path):
+    return [{**row, "seconds": ""} for row in records.read_csv(path / "metrics.csv")]
+
+
+def policies(path):
+    newest = max((path / "policy").glob("step_*.npz"))
+    with np.load(newest) as found:
+        return {name: found[name] for name in found.files}
+
+
+def assert_same(path, other):
+    assert without_seconds(path) == without_seconds(other)
+    one, two = policies(path), policies(other)
+    assert one.keys() == two.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, two[name])
+
+
+def test_workers_are_for_live_play(tmp_path):
+    config = game_config.Config(game="kuhn_poker", episodes=256, batch_size=64)
+    with pytest.raises(ValueError, match="executor, workers and address are for live play"):
+        game.run(config, tmp_path / "run", where=game_config.Actors(workers=2))
+    assert not (tmp_path / "run").exists()
+
+
+def test_more_workers_than_cores_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="cores must be between 1 and"):
+        game.run(CONFIG, tmp_path / "run", where=game_config.Actors(workers=10_000))
+
+
+def test_an_address_that_nothing_listens_at_is_told_of(tmp_path):
+    where = game_config.Actors(executor="ray", address="127.0.0.1:1")
+    with pytest.raises(ValueError, match=r"there is no Ray cluster at 127\.0\.0\.1:1"):
+        game.run(CONFIG, tmp_path / "run", where=where)
+
+
+def test_another_version_on_the_cluster_is_told_of(monkeypatch):
+    import ray
+
+    theirs = {**actors.versions(), "pohp_neurd": "0.1.0"}
+    monkeypatch.setattr(ray, "get", lambda answer: theirs)
+    handle = types.SimpleNamespace(versions=types.SimpleNamespace(remote=lambda: None))
+    with pytest.raises(ValueError, match=r"the Ray cluster has pohp_neurd 0\.1\.0, but this machine"):
+        actors._Actor(handle).check()
+
+
+@pytest.mark.thorough
+def test_two_local_workers_one_of_them_killed(tmp_path):
+    """Whoever plays, and though a worker is killed: the same rows and the same parameters, to the bit."""
+    game.run(CONFIG, tmp_path / "one")
+
+    def kill():
+        while not (tmp_path / "two" / "metrics.csv").exists():
+            time.sleep(0.02)
+        os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    game.run(CONFIG, tmp_path / "two", where=game_config.Actors(workers=2))
+    killer.join(5)
+    assert not killer.is_alive()
+    assert_same(tmp_path / "one", tmp_path / "two")
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.slow
+def test_two_workers_on_ray(tmp_path):
+    game.run(CONFIG, tmp_path / "one")
+    game.run(CONFIG, tmp_path / "ray", where=game_config.Actors(executor="ray", workers=2))
+    assert_same(tmp_path / "one", tmp_path / "ray")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_a_run_that_is_killed_three_times_goes_on_to_the_bit(tmp_path, staleness):
+    script = os.path.join(os.path.dirname(__file__), "../../run_scripts/train_game.py")
+    flags = (
+        f"--game=leduc_poker --play=live --policy=neural --hidden_layers=8 --episodes=12800 --batch_size=64 "
+        f"--block_size=16 --eval_every=640 --checkpoint_every=1 --staleness={staleness}"
+    )
+    command = [sys.executable, script, *flags.split()]
+    subprocess.run([*command, f"--output_dir={tmp_path / 'whole'}"], check=True, capture_output=True)
+    rng, path = random.Random(staleness), tmp_path / "killed"
+    again = []
+    for _ in range(3):
+        process = subprocess.Popen(
+            [*command, f"--output_dir={path}", "--workers=2", *again],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        known = set((path / "checkpoints").glob("*.npz"))
+        while process.poll() is None and set((path / "checkpoints").glob("*.npz")) <= known:
+            time.sleep(0.05)
+        time.sleep(2 * rng.random())
+        process.kill()
+        process.wait()
+        again = ["--resume"]
+    subprocess.run([*command, f"--output_dir={path}", "--workers=2", *again], check=True, capture_output=True)
+    assert_same(tmp_path / "whole", path)
+
+
+@pytest.mark.slow
+def test_a_worker_out_of_memory_ends_the_run_with_a_sentence(tmp_path, monkeypatch):
+    """Every worker process has 2.2 GB of addresses: it dies as it begins, or says so."""
+    import resource
+
+    def hire(config):
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (600 * 2**20, hard))  # the child inherits it
+        try:
+            return worker(config)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+    worker = actors._Worker
+    monkeypatch.setattr(actors, "_Worker", hire)
+    with pytest.raises(run_loop.Lost, match="Stopped after 0 updates; go on with --resume"):
+        game.run(CONFIG, tmp_path / "run", where=game_config.Actors(workers=2))
