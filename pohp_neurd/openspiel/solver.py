@@ -132,6 +132,8 @@ class NeuRDCIXSolver:
                 raise ValueError(f"learner={learner} takes a tree with perfect recall.")
             if refused:
                 raise ValueError(f"learner={learner} does not read {', '.join(refused)}: leave it out.")
+        if batch_size is not None and not sampled:
+            raise ValueError("batch_size is for sampled updates: leave it out.")
         if precision is not None and (sampled or self._forgets):
             raise ValueError("precision is for expected updates on a tree: leave it out.")
         checks.one_of("precision", precision or "float64", ("float32", "float64"))
@@ -182,10 +184,13 @@ class NeuRDCIXSolver:
                 baseline_of="history" if of_histories else "state",
                 play_exploration=play_exploration,
             )
-        key = jax.random.key(seed)
-        self._key = jax.random.fold_in(key, 1)
+        self._key: Any = None
+        first = None
+        if not isinstance(self._arena, cfr.Arena):  # exact values draw nothing, and a key takes time to make
+            key = jax.random.key(seed)
+            first, self._key = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
         with jax.enable_x64(True):
-            self._state = self._loop.init(self._arena, key=jax.random.fold_in(key, 0))
+            self._state = self._loop.init(self._arena, key=first)
 
     @property
     def updates(self) -> int:
