@@ -23,7 +23,7 @@ def main(_: list[str]) -> None:
     config = command_line.config(configs.SingleAgent)
     folder = dataclasses.asdict(command_line.config(configs.Folder))
     command_line.opening(
-        f"Training in {config.environment}, {len(config.settings())} runs of {config.num_steps:,} steps: "
+        f"Training in {config.environment}, {config.seeds:,} seeds, {config.num_steps:,} steps each: "
         "loading and compiling take some seconds, then it counts"
     )
     from pohp_neurd.experiment import executor, single_agent
