@@ -302,7 +302,7 @@ def _give_back() -> None:
 
 
 def _children(state: Any, actions: Sequence[int]) -> Iterator[tuple[int, Any]]:
-    """Every action, and the state after it: for the last, `state` itself, as a copy takes most of the time."""
+    """Every action and the state after it; after the last, `state` itself: copies take most of the time."""
     for action in actions[:-1]:
         yield action, state.child(action)
     state.apply_action(actions[-1])
