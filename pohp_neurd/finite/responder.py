@@ -85,26 +85,9 @@ def best_response(
     is told how many information states have been visited since its last call.
     """
     tasks: list[Belief] = []
-    count = 0
-
-    def planned(belief: Belief, depth: int) -> Callable[[np.ndarray], float]:
-        """The value at `belief` as a function of the values of the tasks below it."""
-        nonlocal count
-        if depth == 0:
-            tasks.append(belief)
-            place = len(tasks) - 1
-            return lambda values: values[place]
-        count += 1
-        options = [
-            (earned, [planned(part, depth - 1) for part in parts])
-            for earned, parts in options_at(moves, belief)
-        ]
-        return lambda values: max(
-            earned + sum(value(values) for value in following) for earned, following in options
-        )
-
     earned, parts = first_turns(moves)
-    total = [planned(part, 2) for part in parts]
+    total = [_planned(moves, part, 2, tasks) for part in parts]
+    count = sum(plan.information_states for plan in total)
     values = np.zeros(len(tasks))
     threads = num_threads or len(os.sched_getaffinity(0))
     desks: queue.SimpleQueue[_Work] = (
@@ -128,7 +111,35 @@ def best_response(
             f"a responder has more than {max_information_states:,} information states: raise "
             "max_information_states, or judge by sampled play."
         )
-    return Response(float(earned + sum(value(values) for value in total)), count)
+    return Response(float(earned + sum(plan.value(values) for plan in total)), count)
+
+
+class _Plan(NamedTuple):
+    """How the value at a belief follows from those of tasks, and how many information states that decides."""
+
+    value: Callable[[np.ndarray], float]
+    information_states: int
+
+
+def _planned(moves: Moves, belief: Belief, depth: int, tasks: list[Belief]) -> _Plan:
+    """The plan for `belief`; what is `depth` moves further on is added to `tasks`.
+
+    Not within `best_response`: a function that calls itself there is a cycle, which would keep `moves` in
+    memory until the next collection.
+    """
+    if depth == 0:
+        tasks.append(belief)
+        place = len(tasks) - 1
+        return _Plan(lambda values: values[place], 0)
+    options = [
+        (earned, [_planned(moves, part, depth - 1, tasks) for part in parts])
+        for earned, parts in options_at(moves, belief)
+    ]
+
+    def value(values: np.ndarray) -> float:
+        return max(earned + sum(plan.value(values) for plan in plans) for earned, plans in options)
+
+    return _Plan(value, 1 + sum(plan.information_states for _, plans in options for plan in plans))
 
 
 def first_turns(moves: Moves) -> tuple[float, list[Belief]]:

@@ -101,6 +101,7 @@ def compile_game(
         made, found = graph_builder.build(game, memory, eye, told, max_nodes=max_nodes)
         if isinstance(agent_state, str):
             found = {graph_builder.digest(*known): row for known, row in found.items()}
+        graph_builder.give_back()
         _origins[made] = graph_builder.Origin(game, agent_state, world, memory, eye, found)
         return made
     try:

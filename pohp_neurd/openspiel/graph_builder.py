@@ -289,12 +289,10 @@ def build(
     largest = max((max(actions, default=0) for actions in rows.actions), default=0)
     num_actions = max(game.num_distinct_actions(), largest + 1)
     _continue_side_by_side(merges, eye, rng)
-    merges.clear()
-    _give_back()
     return rows.finish(num_actions, str(game), _features)
 
 
-def _give_back() -> None:
+def give_back() -> None:
     """Returns the memory of states that are gone to the system, which the C library keeps unless told."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's; others do so by themselves
     if trim is not None:
@@ -302,7 +300,7 @@ def _give_back() -> None:
 
 
 def _children(state: Any, actions: Sequence[int]) -> Iterator[tuple[int, Any]]:
-    """Every action, and the state after it: for the last, `state` itself, as a copy takes most of the time."""
+    """Every action and the state after it; after the last, `state` itself: copies take most of the time."""
     for action in actions[:-1]:
         yield action, state.child(action)
     state.apply_action(actions[-1])

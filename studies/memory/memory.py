@@ -90,7 +90,7 @@ _STABLE = ("stable",)
 GAMES = (
     Game("Leduc poker", "leduc_poker", "string", 2, 100_000, 1_000, 5, 18),
     Game("Goofspiel-4", _IN_TURNS, "string", 1, 100_000, 1_000, 5, 18),
-    Game("Liar's Dice", "liars_dice", "observations", 1, 3_000, 0, 0, 8, _STABLE),
+    Game("Liar's Dice", "liars_dice", "observations", 2, 3_000, 1_000, 5, 8, _STABLE),
     Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 0, 0, 10, ("fading", "stable")),
     Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 0, 2_000, 0, 0, 5, _STABLE, 200, False),
     Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 0, 2_000, 0, 0, 5, _STABLE, 200, False),

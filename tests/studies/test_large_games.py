@@ -1,6 +1,7 @@
 """The tables of docs/large_games.md and of README, against the recorded rows."""
 
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ FRESH = [100, 101, 102, 103, 104]
     ],
 )
 def test_sampled_runs_are_of_fresh_seeds_and_told_as_they_are(file, episodes, decisions):
-    rows = [row for row in table.read(ROWS / file) if row["episodes"] == episodes]
+    rows = table.select(table.read(ROWS / file), {"game": "phantom_ttt", "episodes": episodes})
     assert [row["seed"] for row in rows] == FRESH
     found = np.array([row["nash_conv"] for row in rows]) / 2
     median = f"{np.median(found):.3f}"
@@ -30,6 +31,22 @@ def test_sampled_runs_are_of_fresh_seeds_and_told_as_they_are(file, episodes, de
     assert f"{median} ({found.min():.3f} to {found.max():.3f})" in guide
     assert float(decisions) == pytest.approx(np.median([row["steps"] for row in rows]) / 1e6, rel=0.005)
     assert median in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("title", "game"),
+    [
+        ("dark hex 3x3", "dark_hex(board_size=3,gameversion=cdh)"),
+        ("abrupt phantom tic-tac-toe", "phantom_ttt(gameversion=abrupt)"),
+    ],
+)
+def test_sampled_tables_of_other_games_are_told_as_they_are(title, game):
+    rows = table.select(table.read(ROWS / "sampled_results.csv"), {"game": game})
+    assert [row["seed"] for row in rows] == FRESH[: len(rows)]
+    found = np.array([row["nash_conv"] for row in rows]) / 2
+    spread = f" ({found.min():.3f} to {found.max():.3f})" if len(found) > 1 else ""
+    guide = (ROOT / "docs" / "large_games.md").read_text()
+    assert f"| {title} | {len(found)} | {np.median(found):.3f}{spread} |" in guide
 
 
 def test_exact_updates_are_told_as_they_are():
@@ -49,3 +66,18 @@ def test_exact_updates_are_told_as_they_are():
         assert f"{found[updates]:.{digits}f} in " in front
         if digits == 4:
             assert found[updates] == min(found.values())
+
+
+def test_costs_are_told_as_they_were_measured():
+    """A row of the guide for each game of the benchmark's record, and seconds of one NashConv in README."""
+    words = (ROWS / "benchmark.txt").read_text()
+    guide, front = ((ROOT / name).read_text() for name in ("docs/large_games.md", "README.md"))
+    pattern = (
+        r"built in ([\d.]+ s); built and judged within (\d+ MB).*\n.*, ([\d.]+ s) of CPU; .*, ([\d.]+x); "
+        r"(\d+ MB) at most"
+    )
+    measured = re.findall(pattern, words)
+    assert len(measured) == 2
+    for figures in measured:
+        assert " | ".join(figures) + " |" in guide
+        assert f"billion | {figures[2]} |" in front
