@@ -124,7 +124,7 @@ def tally(
         surprise.append(visits[-1] * errors[level] + passed[:, 1:])
     arrived, told = jnp.concatenate(visits[::-1]), jnp.concatenate(surprise[::-1])
 
-    mine = jnp.arange(values.shape[1])[None] == line.agent[:, None]
+    mine = jnp.arange(values.shape[1], dtype=jnp.int32)[None] == line.agent[:, None]
     factor = jnp.where(chosen[:, None] & ~mine, ratio[:, None], 1.0)
     reach = [jnp.ones((1, values.shape[1]), dtype)]
     for above, level in itertools.pairwise(spans):

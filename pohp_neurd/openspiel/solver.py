@@ -24,7 +24,7 @@ class _Suited(NamedTuple):
     average_power: float = 1.0
 
 
-_SAMPLED, _START = checks.SAMPLED, checks.SAMPLED["decay_start"]
+_SAMPLED, _START = checks.SAMPLED, float(checks.SAMPLED["decay_start"])
 _decaying = directions.decaying
 _falling = _decaying(1.0, power=0.5, start=1000.0)
 _settling = _decaying(1 / 540, power=1.0, start=540.0)
@@ -61,9 +61,9 @@ class NeuRDCIXSolver:
       learner: "neurd_cix", "neurd" or "spg"; or a regret minimiser at every information state of a tree:
         "regret_matching" (CFR), "rm_plus" (CFR+), "predictive_rm_plus" (PCFR+) or "optimistic_hedge". An
         expected update of these is a turn of every player.
-      exploration: η of NeuRD-CIX, and of sampled regrets; by default 0, and 0.02 on a graph that is sampled.
+      exploration: η of NeuRD-CIX, and of sampled regrets; by default 0.03 for sampled updates, on a graph 0.02.
       play_exploration: ε, with which sampled episodes are played by (1 − ε) π + ε uniform, and corrected for
-        that; by default 0.2 on a tree, where every history has a learnt value. SPG has none.
+        that; by default 0.25 on a tree, where every history has a learnt value. SPG has none.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
       magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none, or a schedule.
       magnet_speed: how far it moves at update t, a number or a schedule.
