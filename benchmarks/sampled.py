@@ -3,7 +3,7 @@
     python benchmarks/sampled.py --games kuhn_poker leduc_poker --seeds 100 101 102 --output rows.csv
 
 Ours is what `train_game.py` runs, and `NeuRDCIXSolver(game, update="sampled")` for as many updates. MCCFR has
-the seconds of the run, game and code compiled within (`mccfr_total`), and those of the episodes alone (`mccfr`).
+the seconds of the episodes alone (`mccfr`), and those with game and code compiled within (`mccfr_total`).
 """
 
 import os
@@ -31,7 +31,16 @@ GAMES = (
     "liars_dice(dice_sides=4)",
     f"turn_based_simultaneous_game(game={GOOFSPIEL})",
 )
-COLUMNS = ("game", "learner", "seed", "episodes", "compile_seconds", "seconds", "nash_conv", "nash_conv_average")
+COLUMNS = (
+    "game",
+    "learner",
+    "seed",
+    "episodes",
+    "compile_seconds",
+    "seconds",
+    "nash_conv",
+    "nash_conv_average",
+)
 COLUMNS = (*COLUMNS, "solver", "solver_average", "mccfr", "mccfr_total")
 
 
@@ -87,8 +96,17 @@ def main():
                 judged += solved(tree, asked.learner, seed, row["updates"])
                 judged += mccfr(game, tree, seed, (seconds, seconds + compiling))
             times = [f"{compiling:.2f}", f"{seconds:.2f}"]
-            values = [game, asked.learner, seed, row["episodes"], *times, *(f"{value:.5f}" for value in judged)]
-            print(", ".join(f"{name} {value}" for name, value in zip(COLUMNS, values, strict=False)), flush=True)
+            values = [
+                game,
+                asked.learner,
+                seed,
+                row["episodes"],
+                *times,
+                *(f"{value:.5f}" for value in judged),
+            ]
+            print(
+                ", ".join(f"{name} {value}" for name, value in zip(COLUMNS, values, strict=False)), flush=True
+            )
             if asked.output:
                 path = pathlib.Path(asked.output)
                 fresh = not path.exists()

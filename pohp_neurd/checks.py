@@ -31,7 +31,7 @@ SAMPLED = {
     "step_size": 1.0,
     "step_size_decay": 1.0,
     "decay_start": 1000,
-    "magnet_strength": 0.014,
+    "magnet_strength": 0.0125,
     "magnet_speed": 1.0,
     "magnet_speed_decay": 1.0,
     "average_power": 2.0,

@@ -15,7 +15,7 @@ from absl.testing import flagsaver
 
 from pohp_neurd.results import records
 
-SPG_HAS_NONE = "exploration is for learner=neurd_cix: spg has none, so leave it out."
+SPG_HAS_NONE = "exploration is for learner=neurd_cix"
 NO_FOLDER = "a run needs a folder, but its name is empty."
 
 FLAGS = [
@@ -28,7 +28,18 @@ FLAGS = [
     ("train_game", ["--game=leduc_pokr"], "'leduc_pokr'", "did you mean leduc_poker"),
     ("train_game", ["--game="], "game must be the name of an OpenSpiel game, but is empty."),
     ("train_game", ["--learner=cfr"], "learner must be one of spg, neurd, neurd_cix, ", "but is 'cfr'."),
-    ("train_game", ["--learner=rm_plus"], "learner=rm_plus takes policy=tabular and update=expected."),
+    (
+        "train_game",
+        ["--learner=rm_plus", "--policy=neural"],
+        "learner=rm_plus takes policy=tabular: a network ",
+    ),
+    ("train_game", ["--nobaseline", "--baseline_of=state"], "baseline_of is for baseline=true"),
+    ("train_game", ["--learner=spg", "--play_exploration=0.1"], "play_exploration needs baseline_of=history"),
+    (
+        "train_game",
+        ["--learner=spg", "--play_exploration=0.1", "--baseline_of=history"],
+        "not for learner=spg",
+    ),
     (
         "train_game",
         ["--learner=rm_plus", "--update=expected", "--step_size=1"],

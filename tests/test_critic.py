@@ -1,5 +1,7 @@
 """Values of histories: the sums that they make are the plain ones in expectation, and with less noise."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,7 +53,7 @@ def oracle(tree, values, acting, playing, end):
         if agent >= 0:
             action = tree.incoming_action[child]
             reach = 1.0
-            for before, after in zip(rows[:place], rows[1 : place + 1], strict=True):
+            for before, after in itertools.pairwise(rows[: place + 1]):
                 if tree.player[before] not in (trees.CHANCE, agent):
                     at = tree.information_state[before], tree.incoming_action[after]
                     reach *= acting[at] / playing[at]

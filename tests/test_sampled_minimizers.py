@@ -60,7 +60,9 @@ def test_a_state_that_is_not_visited_is_told_nothing():
     following, _ = learner.update(
         seats, state, directions.Tally(returns * seen, seen, jnp.ones(())), jnp.asarray(1)
     )
-    for new, old in zip(jax.tree.leaves(following.minimizers), jax.tree.leaves(state.minimizers), strict=True):
+    for new, old in zip(
+        jax.tree.leaves(following.minimizers), jax.tree.leaves(state.minimizers), strict=True
+    ):
         np.testing.assert_array_equal(new[:, 1], old[:, 1])
         assert not np.array_equal(new[:, 0], old[:, 0])
 
@@ -81,4 +83,3 @@ def test_exploration_is_seen_by_the_estimator_and_not_by_the_policy():
     state, _ = learner.update(seats, learner.init(seats), tally, jnp.asarray(0))
     # q̂ = (-4, 0), and the uniform policy got -2.
     np.testing.assert_allclose(state.minimizers[:, 0], [-2.0, 2.0], rtol=1e-6)
-

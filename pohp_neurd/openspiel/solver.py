@@ -61,7 +61,7 @@ class NeuRDCIXSolver:
       learner: "neurd_cix", "neurd" or "spg"; or a regret minimiser at every information state of a tree:
         "regret_matching" (CFR), "rm_plus" (CFR+), "predictive_rm_plus" (PCFR+) or "optimistic_hedge". An
         expected update of these is a turn of every player.
-      exploration: η of NeuRD-CIX, and of sampled regrets; by default 0.03 for sampled updates, on a graph 0.02.
+      exploration: η of NeuRD-CIX, and of sampled regrets; by default 0, where sampled 0.03, on a graph 0.02.
       play_exploration: ε, with which sampled episodes are played by (1 − ε) π + ε uniform, and corrected for
         that; by default 0.25 on a tree, where every history has a learnt value. SPG has none.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
@@ -141,15 +141,16 @@ class NeuRDCIXSolver:
             raise ValueError("play_exploration is for sampled updates on a tree, but not for learner=spg.")
         if play_exploration is None:
             play_exploration = _SAMPLED["play_exploration"] if of_histories else 0.0
-        rule = directions.rule(learner, suited.exploration if exploration is None else exploration)
+        exploration = suited.exploration if exploration is None else exploration
         if learner in checks.MINIMIZERS:
             step = checks.STEP_SIZE if step_size is None else step_size
-            learning = tally_learners.minimizing(minimizers.minimizer(learner, step), rule)
+            told = directions.regrets("cix", exploration)
+            learning = tally_learners.minimizing(minimizers.minimizer(learner, step), told)
         else:
             strength = suited.magnet_strength if magnet_strength is None else magnet_strength
             speed = suited.magnet_speed if magnet_speed is None else magnet_speed
             learning = tally_learners.table(
-                rule,
+                directions.rule(learner, exploration),
                 step_size=suited.step_size if step_size is None else step_size,
                 magnet=shaping.Magnet(strength, speed) if strength else None,
                 threshold=threshold,

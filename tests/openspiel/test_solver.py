@@ -91,17 +91,20 @@ def test_predictive_minimizers_are_far_below_cfr_plus(learner, bar):
 
 
 def test_regret_minimizers_refuse_what_they_do_not_read():
-    with pytest.raises(ValueError, match="takes expected updates, on a tree"):
-        openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", update="sampled")
     graph = openspiel.compile_game("kuhn_poker", agent_state="observation")
-    with pytest.raises(ValueError, match="takes expected updates, on a tree"):
+    with pytest.raises(ValueError, match="takes a tree with perfect recall"):
         openspiel.NeuRDCIXSolver(graph, learner="rm_plus")
-    with pytest.raises(ValueError, match="does not read exploration, step_size: leave it out"):
+    with pytest.raises(ValueError, match="does not read step_size, exploration: leave it out"):
         openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", exploration=0.1, step_size=1.0)
     with pytest.raises(ValueError, match="precision must be one of float32, float64"):
         openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", precision="float16")
     with pytest.raises(ValueError, match="precision is for regret minimisers"):
         openspiel.NeuRDCIXSolver("kuhn_poker", precision="float32")
+    with pytest.raises(ValueError, match="precision is for regret minimisers with expected updates"):
+        openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", update="sampled", precision="float32")
+    for given in ({"update": "expected"}, {"update": "sampled", "learner": "spg"}):
+        with pytest.raises(ValueError, match="play_exploration is for sampled updates on a tree"):
+            openspiel.NeuRDCIXSolver("kuhn_poker", play_exploration=0.1, **given)
 
 
 def test_bad_input():
