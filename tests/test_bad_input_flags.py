@@ -15,7 +15,8 @@ from absl.testing import flagsaver
 
 from pohp_neurd.results import records
 
-SPG_HAS_NONE = "exploration is for learner=neurd_cix"
+SPG_HAS_NONE = "exploration is for learner=neurd_cix: spg has none, so leave it out."
+SPG_EXPLORES_NOT = "exploration is for learner=neurd_cix or regret_matching or rm_plus or "
 NO_FOLDER = "a run needs a folder, but its name is empty."
 
 FLAGS = [
@@ -69,7 +70,7 @@ FLAGS = [
     ),
     ("train_game", ["--hidden_layers=64,wide"], "hidden_layers", "'64,wide'"),
     ("train_game", ["--hidden_layers=64,-1"], "hidden_layers", "-1"),
-    ("train_game", ["--learner=spg", "--exploration=0.1"], SPG_HAS_NONE),
+    ("train_game", ["--learner=spg", "--exploration=0.1"], SPG_EXPLORES_NOT, "spg has none"),
     ("train_game", ["--learner=neurd", "--exploration=0"], "exploration", "neurd has none"),
     ("train_game", ["--learner=spg", "--exploration_decay=1"], "exploration_decay", "spg has none"),
     ("train_game", ["--exploration=-0.1"], "exploration must lie in [0, 1], but is -0.1."),
