@@ -25,13 +25,13 @@ ESTIMATORS = ("cix", "ix")
 """Of sampled regrets; at exploration 0 both are importance weights."""
 
 SAMPLED = {
-    "exploration": 0.0,
-    "play_exploration": 0.2,
+    "exploration": 0.03,
+    "play_exploration": 0.25,
     "batch_size": 1024,
     "step_size": 1.0,
     "step_size_decay": 1.0,
     "decay_start": 1000,
-    "magnet_strength": 0.014,
+    "magnet_strength": 0.0125,
     "magnet_speed": 1.0,
     "magnet_speed_decay": 1.0,
     "average_power": 2.0,

@@ -216,15 +216,15 @@ def summed_direction(
     return jnp.sum(jax.vmap(of_one_action)(jnp.arange(sums.shape[0])), axis=0)
 
 
-def rule(name: str, exploration: float | types.Schedule, estimator: str = "cix") -> Rule:
-    """The rule that flags call `spg`, `neurd` or `neurd_cix`; only the last looks at `exploration`.
-
-    Regret minimisers are told what NeuRD would add to its logits, by the `estimator` "cix" or "ix".
-    """
-    checks.one_of("learner", name, (*checks.LEARNERS, *checks.MINIMIZERS))
+def regrets(estimator: str, exploration: float | types.Schedule) -> Rule:
+    """What a regret minimiser is told: that which NeuRD would add to its logits, by "cix" or "ix" weights."""
     checks.one_of("estimator", estimator, checks.ESTIMATORS)
-    if name in checks.MINIMIZERS:
-        return neurd_ix(exploration) if estimator == "ix" else neurd_cix(exploration)
+    return neurd_ix(exploration) if estimator == "ix" else neurd_cix(exploration)
+
+
+def rule(name: str, exploration: float | types.Schedule) -> Rule:
+    """The rule that flags call `spg`, `neurd` or `neurd_cix`; only the last looks at `exploration`."""
+    checks.one_of("learner", name, checks.LEARNERS)
     if name == "neurd_cix":
         return neurd_cix(exploration)
     return spg() if name == "spg" else neurd()

@@ -16,6 +16,7 @@ from absl.testing import flagsaver
 from pohp_neurd.results import records
 
 SPG_HAS_NONE = "exploration is for learner=neurd_cix: spg has none, so leave it out."
+SPG_EXPLORES_NOT = "exploration is for learner=neurd_cix or regret_matching or rm_plus or "
 NO_FOLDER = "a run needs a folder, but its name is empty."
 
 FLAGS = [
@@ -28,7 +29,18 @@ FLAGS = [
     ("train_game", ["--game=leduc_pokr"], "'leduc_pokr'", "did you mean leduc_poker"),
     ("train_game", ["--game="], "game must be the name of an OpenSpiel game, but is empty."),
     ("train_game", ["--learner=cfr"], "learner must be one of spg, neurd, neurd_cix, ", "but is 'cfr'."),
-    ("train_game", ["--learner=rm_plus"], "learner=rm_plus takes policy=tabular and update=expected."),
+    (
+        "train_game",
+        ["--learner=rm_plus", "--policy=neural"],
+        "learner=rm_plus takes policy=tabular: a network ",
+    ),
+    ("train_game", ["--nobaseline", "--baseline_of=state"], "baseline_of is for baseline=true"),
+    ("train_game", ["--learner=spg", "--play_exploration=0.1"], "play_exploration needs baseline_of=history"),
+    (
+        "train_game",
+        ["--learner=spg", "--play_exploration=0.1", "--baseline_of=history"],
+        "not for learner=spg",
+    ),
     (
         "train_game",
         ["--learner=rm_plus", "--update=expected", "--step_size=1"],
@@ -58,7 +70,7 @@ FLAGS = [
     ),
     ("train_game", ["--hidden_layers=64,wide"], "hidden_layers", "'64,wide'"),
     ("train_game", ["--hidden_layers=64,-1"], "hidden_layers", "-1"),
-    ("train_game", ["--learner=spg", "--exploration=0.1"], SPG_HAS_NONE),
+    ("train_game", ["--learner=spg", "--exploration=0.1"], SPG_EXPLORES_NOT, "spg has none"),
     ("train_game", ["--learner=neurd", "--exploration=0"], "exploration", "neurd has none"),
     ("train_game", ["--learner=spg", "--exploration_decay=1"], "exploration_decay", "spg has none"),
     ("train_game", ["--exploration=-0.1"], "exploration must lie in [0, 1], but is -0.1."),

@@ -534,7 +534,9 @@ def rule(config: game_config.Config) -> directions.Rule:
     exploration: Any = config.exploration or 0.0
     if config.exploration_decay:
         exploration = scheduled(config, exploration, config.exploration_decay)
-    return directions.rule(config.learner, exploration, config.estimator)
+    if config.learner in checks.MINIMIZERS:
+        return directions.regrets(config.estimator, exploration)
+    return directions.rule(config.learner, exploration)
 
 
 def step_size(config: game_config.Config) -> Any:

@@ -195,7 +195,7 @@ class Config:
         "Whose value that is: of every history of a tree, which takes the noise of later moves too, or of "
         "every state.",
         choices=checks.BASELINES,
-        shown="history in trees, but for SPG; state elsewhere",
+        shown="history for tables on trees, but with SPG; state elsewhere",
         only_for={"update": "sampled"},
     )
     average_over: str = field(
@@ -356,8 +356,8 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     if config.alternating is None:
         filled["alternating"] = kind == KINDS["table expected"]
     if config.baseline_of is None:
-        tree = play == "compiled" and config.update == "sampled"
-        filled["baseline_of"] = "history" if tree and config.baseline and config.learner != "spg" else "state"
+        suits = kind == KINDS["table"] and config.baseline and config.learner != "spg"
+        filled["baseline_of"] = "history" if suits else "state"
     if filled.get("baseline_of") == "state":
         filled["play_exploration"] = config.play_exploration or 0.0
     config = dataclasses.replace(config, **filled)

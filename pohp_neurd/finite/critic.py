@@ -2,14 +2,14 @@
 
 Pipeline: trajectory -> **sums per agent state**, with less noise, and from a policy μ that may explore more
 than the agents' own policy π. Let b(h, a) be the value after action a at history h, V(h) = Σ_a π(a) b(h, a),
-and e(h) = V(h) − b(h) the error of a value against those that follow, chance's moves among them; at the end of
-an episode e is its return less the value. Then
+and e(h) = V(h) − b(h) the error of a value against those that follow, chance's moves among them; at the end
+of an episode e is its return less the value. Then
 
     x(a) = 1{a = A} δ(h, A) + μ(a) (b(h, a) − V(h)),    δ(h) = e(h) + π(A) / μ(A) δ(h, A)
 
-has the expectation μ(a) (q(h, a) − V(h)) of 1{a = A} (G − V(h)), whatever b is: divided by μ(a), or by CIX's
-β, it says on average what the paper's estimator says (after Schmid et al. 2019). A visit of h counts as π(B) /
-μ(B) for every action B that another agent took on the way: the others are met as they are, not as they explore.
+has the expectation μ(a) (q(h, a) − V(h)) of 1{a = A} (G − V(h)), whatever b is: divided by μ(a), or by
+CIX's β, it says on average what the paper's estimator says (after Schmid et al. 2019). A visit of h counts
+π(B) / μ(B) for each action B that others took on the way: they are met as they are, not as they explore.
 
 Nothing is needed of an episode but where it ends: all else is sums over the tree.
 """
@@ -124,7 +124,7 @@ def tally(
         surprise.append(visits[-1] * errors[level] + passed[:, 1:])
     arrived, told = jnp.concatenate(visits[::-1]), jnp.concatenate(surprise[::-1])
 
-    mine = jnp.arange(values.shape[1])[None] == line.agent[:, None]
+    mine = jnp.arange(values.shape[1], dtype=jnp.int32)[None] == line.agent[:, None]
     factor = jnp.where(chosen[:, None] & ~mine, ratio[:, None], 1.0)
     reach = [jnp.ones((1, values.shape[1]), dtype)]
     for above, level in itertools.pairwise(spans):

@@ -23,7 +23,7 @@ class _Suited(NamedTuple):
     average_power: float = 1.0
 
 
-_SAMPLED, _START = checks.SAMPLED, checks.SAMPLED["decay_start"]
+_SAMPLED, _START = checks.SAMPLED, float(checks.SAMPLED["decay_start"])
 _decaying = directions.decaying
 _falling = _decaying(1.0, power=0.5, start=1000.0)
 _settling = _decaying(1 / 540, power=1.0, start=540.0)
@@ -68,9 +68,9 @@ class NeuRDCIXSolver:
       learner: "neurd_cix", "neurd" or "spg"; or a regret minimiser at every information state of a tree:
         "regret_matching" (CFR), "rm_plus" (CFR+), "predictive_rm_plus" (PCFR+) or "optimistic_hedge". An
         expected update on a tree is a turn of every player.
-      exploration: η of NeuRD-CIX, and of sampled regrets; by default 0, and 0.02 on a graph that is sampled.
+      exploration: η of NeuRD-CIX, and of sampled regrets; by default 0, where sampled 0.03, on a graph 0.02.
       play_exploration: ε, with which sampled episodes are played by (1 − ε) π + ε uniform, and corrected for
-        that; by default 0.2 on a tree, where every history has a learnt value. SPG has none.
+        that; by default 0.25 on a tree, where every history has a learnt value. SPG has none.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
       magnet_strength: of the pull to a slowly moving policy, for the same returns; 0 for none, or a schedule.
       magnet_speed: how far it moves at update t, a number or a schedule.
@@ -153,11 +153,11 @@ class NeuRDCIXSolver:
             "entropy_cost": entropy_cost,
             "average_over": "visits",
         }
-        rule = directions.rule(learner, suited.exploration if exploration is None else exploration)
+        exploration = suited.exploration if exploration is None else exploration
         step = checks.STEP_SIZE if step_size is None else step_size
         if average is not None and not sampled:
             if learner in checks.LEARNERS:
-                local = cfr.table(rule, scale=scale, **learning)
+                local = cfr.table(directions.rule(learner, exploration), scale=scale, **learning)
             else:
                 local = cfr.regrets(minimizers.minimizer(learner, step / scale))
             self._loop = cfr.loop(local, average=average)
@@ -166,9 +166,11 @@ class NeuRDCIXSolver:
         else:
             if learner in checks.LEARNERS:
                 rate = 0.05 if sampled and not of_histories else None
+                rule = directions.rule(learner, exploration)
                 seated = tally_learners.table(rule, baseline_rate=rate, **learning)
             else:
-                seated = tally_learners.minimizing(minimizers.minimizer(learner, step), rule)
+                told = directions.regrets("cix", exploration)
+                seated = tally_learners.minimizing(minimizers.minimizer(learner, step), told)
             if batch_size is None:
                 on_tree = sampled and not self._forgets
                 batch_size = checks.suited_batch_size(tree.legal.size) if on_tree else suited.batch_size

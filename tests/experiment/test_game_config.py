@@ -17,9 +17,10 @@ from pohp_neurd.experiment import game, game_config
         ({"policy": "linear"}, "policy must be one of"),
         ({"learner": "cfr"}, "learner must be one of"),
         ({"iterations": 5}, "iterations is for update=expected"),
+        ({"baseline": False, "baseline_of": "state"}, "baseline_of is for baseline=true"),
         (
             {"learner": "rm_plus", "update": "expected", "policy": "neural"},
-            "takes policy=tabular and update=expected",
+            "takes policy=tabular: a network has no regrets",
         ),
         ({"update": "expected", "episodes": 5}, "episodes is for update=sampled"),
         ({"update": "expected", "batch_size": 5}, "batch_size is for update=sampled"),
@@ -43,7 +44,7 @@ def test_what_is_refused(given, sentence):
     ("given", "sentence"),
     [
         ({"cooling": 1e9}, r"cooling must be at most the 40 updates of the run, .* but is 1e\+09"),
-        ({"step_size_decay": 1e9}, "step_size_decay must be at most the 540 updates of decay_start"),
+        ({"step_size_decay": 1e9}, "step_size_decay must be at most the 1,000 updates of decay_start"),
         ({"magnet_strength": 1e30}, r"magnet_strength must be at most the 40 updates .* but is 1e\+30"),
     ],
 )
@@ -52,7 +53,7 @@ def test_what_leaves_nothing_to_learn_is_refused(given, sentence):
     with pytest.raises(ValueError, match=sentence):
         game_config.resolved(config, "compiled")
     (name,) = given
-    bound = 540 if name == "step_size_decay" else 40
+    bound = 1000 if name == "step_size_decay" else 40
     game_config.resolved(dataclasses.replace(config, **{name: float(bound)}), "compiled")
 
 

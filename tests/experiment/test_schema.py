@@ -134,7 +134,7 @@ UNREAD = [
     ({"policy": "neural", "average_over": "visits"}, "average_over is for policy=tabular: neural has none"),
     ({"weights": "realization"}, "weights is for update=expected: sampled has none"),
     ({"update": "expected", "baseline": "false"}, "baseline is for update=sampled: expected has none"),
-    ({"learner": "spg", "exploration": 0.1}, "exploration is for learner=neurd_cix: spg has none"),
+    ({"learner": "spg", "exploration": 0.1}, "exploration is for learner=neurd_cix or .*: spg has none"),
     (
         {"policy": "neural", "play": "live", "average_forgetting": 0.1},
         "average_forgetting is for play=auto or compiled or graph: live has none",

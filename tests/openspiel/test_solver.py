@@ -109,12 +109,10 @@ def test_the_current_policy_of_neurd_stays_near_the_equilibrium(precision, bound
 
 
 def test_regret_minimizers_refuse_what_they_do_not_read():
-    with pytest.raises(ValueError, match="takes expected updates, on a tree"):
-        openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", update="sampled")
     graph = openspiel.compile_game("kuhn_poker", agent_state="observation")
-    with pytest.raises(ValueError, match="takes expected updates, on a tree"):
+    with pytest.raises(ValueError, match="takes a tree with perfect recall"):
         openspiel.NeuRDCIXSolver(graph, learner="rm_plus")
-    with pytest.raises(ValueError, match="does not read exploration, step_size: leave it out"):
+    with pytest.raises(ValueError, match="does not read step_size, exploration: leave it out"):
         openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", exploration=0.1, step_size=1.0)
     with pytest.raises(ValueError, match="precision must be one of float32, float64"):
         openspiel.NeuRDCIXSolver("kuhn_poker", learner="rm_plus", precision="float16")
@@ -122,6 +120,9 @@ def test_regret_minimizers_refuse_what_they_do_not_read():
         openspiel.NeuRDCIXSolver("kuhn_poker", update="sampled", precision="float32")
     with pytest.raises(ValueError, match="batch_size is for sampled updates"):
         openspiel.NeuRDCIXSolver("kuhn_poker", batch_size=16)
+    for given in ({"update": "expected"}, {"update": "sampled", "learner": "spg"}):
+        with pytest.raises(ValueError, match="play_exploration is for sampled updates on a tree"):
+            openspiel.NeuRDCIXSolver("kuhn_poker", play_exploration=0.1, **given)
 
 
 def test_bad_input():

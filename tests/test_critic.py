@@ -1,0 +1,187 @@
+"""Values of histories: the sums that they make are the plain ones in expectation, and with less noise."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pohp_neurd import directions, openspiel, self_play, tally_learners
+from pohp_neurd.finite import critic, rollout
+from pohp_neurd.finite import tree as trees
+from tests import history_oracle
+
+TALLY = jax.jit(critic.tally)
+GAMES = ("kuhn_poker", "kuhn_poker(players=3)", "goofspiel(num_cards=2,imp_info=True,points_order=random)")
+
+
+@pytest.fixture(params=GAMES)
+def tree(request):
+    return openspiel.compile_game(request.param)
+
+
+def exact_line(tree):
+    """A lineage in double precision."""
+    line = critic.lineage(tree)
+    double = jnp.asarray(tree.chance * (tree.parent >= 0)), jnp.asarray(tree.shifted_returns)
+    return jax.tree_util.tree_unflatten(
+        jax.tree_util.tree_structure(line),
+        [line.parent, line.entry, line.agent, double[0], line.terminal, double[1]],
+    )
+
+
+def random_policy(tree, rng):
+    weights = np.where(tree.legal, rng.exponential(size=tree.legal.shape), 0.0)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def oracle(tree, values, acting, playing, end):
+    """One episode's sums and every passed history's δ, by walking it backwards."""
+    rows = [end]
+    while tree.parent[rows[0]] >= 0:
+        rows.insert(0, int(tree.parent[rows[0]]))
+    sums = np.zeros(tree.legal.shape)
+    surprise, delta = {}, tree.shifted_returns[end] - values[end]
+    surprise[end] = delta
+    for place in range(len(rows) - 2, -1, -1):
+        row, child = rows[place], rows[place + 1]
+        state, agent = tree.information_state[row], tree.player[row]
+        below = list(history_oracle.children(tree, row))
+        chances = [history_oracle.edge(tree, acting, tree.information_state, row, each) for each in below]
+        mean = sum(chance * values[each] for chance, each in zip(chances, below, strict=True))
+        if agent >= 0:
+            action = tree.incoming_action[child]
+            reach = 1.0
+            for before, after in itertools.pairwise(rows[: place + 1]):
+                if tree.player[before] not in (trees.CHANCE, agent):
+                    at = tree.information_state[before], tree.incoming_action[after]
+                    reach *= acting[at] / playing[at]
+            for each in below:
+                chosen = tree.incoming_action[each]
+                known = playing[state, chosen] * (values[each] - mean)[agent]
+                sums[state, chosen] += reach * (known + (each == child) * delta[agent])
+            delta = acting[state, action] / playing[state, action] * delta
+        delta = delta + mean - values[row]
+        surprise[row] = delta
+    return sums, surprise
+
+
+def test_against_a_walk_along_each_episode(tree):
+    rng = np.random.default_rng(0)
+    acting, playing = random_policy(tree, rng), random_policy(tree, rng)
+    values = rng.normal(size=(tree.num_histories, tree.num_agents))
+    seen = rng.integers(0, 40, size=tree.num_histories).astype(float)
+    ends = rng.choice(np.flatnonzero(tree.player == trees.TERMINAL), size=50)
+    with jax.enable_x64(True):
+        before = critic.Critic(jnp.asarray(values), jnp.asarray(seen))
+        tables = jnp.asarray(acting), jnp.asarray(playing)
+        tally, after = TALLY(exact_line(tree), before, *tables, jnp.asarray(ends, jnp.int32))
+    found = [oracle(tree, values, acting, playing, end) for end in ends]
+    np.testing.assert_allclose(tally.returns, sum(sums for sums, _ in found), atol=1e-10)
+    assert float(tally.episodes) == 50
+    for row in range(tree.num_histories):
+        deltas = [surprise[row] for _, surprise in found if row in surprise]
+        assert float(after.visits[row]) == seen[row] + len(deltas)
+        if deltas:
+            step = max(1 - (1 - critic.RATE) ** len(deltas), len(deltas) / (seen[row] + len(deltas)))
+            wanted = values[row] + step * np.mean(deltas, axis=0)
+            np.testing.assert_allclose(after.values[row], wanted, atol=1e-10)
+        else:
+            np.testing.assert_array_equal(after.values[row], values[row])
+
+
+def test_without_values_and_exploration_the_sums_are_the_plain_ones(tree):
+    """The reduction: a critic that has seen nothing takes nothing away."""
+    arena = self_play.arena_of(tree)
+    table = jnp.asarray(random_policy(tree, np.random.default_rng(1)), jnp.float32)
+    episodes = rollout.play(arena.board, table, 300, key=jax.random.key(0))
+    plain = rollout.tally(arena.board, episodes)
+    fresh = critic.init(arena.line)
+    tally, _ = TALLY(arena.line, fresh, table, table, episodes.end)
+    np.testing.assert_array_equal(tally.visits, plain.visits)
+    if not arena.board.rewards_on_the_way:
+        np.testing.assert_allclose(tally.returns, plain.returns, atol=1e-3, rtol=1e-5)
+
+
+def moments(tree, values, acting, playing):
+    """Mean and variance of one episode's sums over all ways it can end."""
+    ends = np.flatnonzero(tree.player == trees.TERMINAL)
+    chances = history_oracle.reach(tree, playing, tree.information_state)[ends]
+    with jax.enable_x64(True):
+        line = exact_line(tree)
+        before = critic.Critic(jnp.asarray(values), jnp.zeros(tree.num_histories))
+        one = jax.jit(
+            lambda end: TALLY(line, before, jnp.asarray(acting), jnp.asarray(playing), end)[0].returns
+        )
+        found = np.stack([one(jnp.asarray([end], jnp.int32)) for end in ends])
+    mean = np.einsum("z,zsa->sa", chances, found)
+    return mean, np.einsum("z,zsa->sa", chances, (found - mean) ** 2)
+
+
+def advantages(tree, values, acting, playing):
+    """Σ_h μ(a) (q(h, a) − V(h)) over the histories of each state, at the chance of its being met."""
+    sums = np.zeros(tree.legal.shape)
+    earned = tree.along_paths(tree.rewards)
+    shift = tree.shifted_returns - earned
+    terminal = tree.player == trees.TERMINAL
+    assert np.ptp(shift[terminal], axis=0).max() < 1e-9, "one shift for all ends"
+    for row in np.flatnonzero(tree.player >= 0):
+        agent, state = tree.player[row], tree.information_state[row]
+        chance, path = 1.0, row
+        while tree.parent[path] >= 0:
+            above = tree.parent[path]
+            mine = playing if tree.player[above] == agent else acting
+            chance *= history_oracle.edge(tree, mine, tree.information_state, above, path)
+            path = above
+        below = list(history_oracle.children(tree, row))
+        mean = sum(acting[state, tree.incoming_action[each]] * values[each, agent] for each in below)
+        for each in below:
+            action = tree.incoming_action[each]
+            worth = earned[each] + history_oracle.value(tree, acting, tree.information_state, each)
+            gain = worth[agent] + shift[terminal][0, agent] - mean
+            sums[state, action] += chance * playing[state, action] * gain
+    return sums
+
+
+def test_in_expectation_they_are_the_advantages_of_the_policy_whatever_the_values_are():
+    tree = openspiel.compile_game("kuhn_poker")
+    rng = np.random.default_rng(2)
+    acting, playing = random_policy(tree, rng), random_policy(tree, rng)
+    values = rng.normal(size=(tree.num_histories, tree.num_agents))
+    mean, _ = moments(tree, values, acting, playing)
+    np.testing.assert_allclose(mean, advantages(tree, values, acting, playing), atol=1e-12)
+
+
+def test_with_the_true_values_the_action_that_is_drawn_makes_no_difference():
+    tree = openspiel.compile_game("kuhn_poker")
+    acting = random_policy(tree, np.random.default_rng(3))
+    states = tree.information_state
+    earned = tree.along_paths(tree.rewards)
+    shift = (tree.shifted_returns - earned)[tree.player == trees.TERMINAL][0]
+    values = np.stack(
+        [
+            earned[row] + shift + history_oracle.value(tree, acting, states, row)
+            for row in range(len(tree.parent))
+        ]
+    )
+    _, noise = moments(tree, values, acting, acting)
+    _, plain = moments(tree, np.zeros_like(values), acting, acting)
+    # At a first move what is left is which cards there are; all that comes later is known.
+    assert noise[tree.legal].sum() < 0.2 * plain[tree.legal].sum()
+    ends = np.flatnonzero(tree.player == trees.TERMINAL)
+    with jax.enable_x64(True):
+        before = critic.Critic(jnp.asarray(values), jnp.zeros(tree.num_histories))
+        tables = jnp.asarray(acting), jnp.asarray(acting)
+        _, after = TALLY(exact_line(tree), before, *tables, jnp.asarray(ends, jnp.int32))
+    np.testing.assert_allclose(after.values, values, atol=1e-12)
+
+
+def test_exploring_play_and_values_of_histories_are_refused_where_they_cannot_be():
+    learner, options = tally_learners.table(directions.neurd(), step_size=1.0), {"num_episodes": 1}
+    with pytest.raises(ValueError, match="play_exploration needs baseline_of=history"):
+        self_play.loop(learner, play_exploration=0.1, **options)
+    with pytest.raises(ValueError, match="baseline_of=history is for update=sampled"):
+        self_play.loop(learner, baseline_of="history", update="expected", **options)
+    with pytest.raises(ValueError, match="baseline_of must be one of"):
+        self_play.loop(learner, baseline_of="world", **options)
