@@ -103,7 +103,7 @@ def test_blocks_of_the_next_update_are_begun_before_it():
 def test_workers_that_go_leave_a_checkpoint_and_a_sentence(tmp_path):
     """The run is resumed without them, and nothing of it has changed."""
     plain = game.run(CONFIG, tmp_path / "plain")
-    made, _ = game.build(CONFIG)[1], None
+    _, made = game.build(CONFIG)
 
     def advance(state, units, calls=[]):  # noqa: B006 (counts the calls)
         calls.append(units)
@@ -224,7 +224,7 @@ def test_a_run_that_is_killed_three_times_goes_on_to_the_bit(tmp_path, staleness
 
 @pytest.mark.slow
 def test_a_worker_out_of_memory_ends_the_run_with_a_sentence(tmp_path, monkeypatch):
-    """Every worker process has 2.2 GB of addresses: it dies as it begins, or says so."""
+    """Every worker process has 600 MiB of addresses: it dies as it begins, or says so."""
     import resource
 
     def hire(config):
