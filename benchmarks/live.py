@@ -14,6 +14,7 @@ import os
 # One core for both sides: set before JAX starts.
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
+import argparse
 import functools
 import time
 
@@ -23,6 +24,7 @@ import numpy as np
 import pyspiel
 
 from pohp_neurd import learners, policy, shaping
+from pohp_neurd.experiment import actors, game, game_config
 from pohp_neurd.openspiel import uniforms
 from pohp_neurd.openspiel.live import play, train
 
@@ -291,3 +293,50 @@ def games_alone(world, played):
             state.returns()
 
     return call
+
+
+def many_workers(name, count, batch, block):
+    """Episodes a second by the clock, of one worker, which is this process, and of `count`."""
+    config = game_config.Config(
+        game=name, policy="neural", play="live", batch_size=batch, block_size=block, hidden_layers=TORSO
+    )
+    config = game_config.resolved(config, "live")
+    trainer = game.live_trainer(config)
+    state, rates = train.advance(trainer, train.init(trainer), 5)[0], {}
+    with actors.crew(config, game_config.Actors(workers=count)) as crew:
+        crew.collect(trainer, train.shown(state.learner), [0], 0)  # they have begun, and have compiled
+        times = {"one": [], "many": []}
+        for repeat in range(REPEATS + 1):
+            for side, collect in (("one", train.here), ("many", crew.collect)):
+                now, begun = state, time.perf_counter()
+                for _ in range(UPDATES):
+                    now, _ = train.update(trainer, now, collect)
+                if repeat:
+                    times[side].append(time.perf_counter() - begun)
+        rates = {side: UPDATES * batch / float(np.median(found)) for side, found in times.items()}
+    print(
+        f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, by the clock: "
+        f"{rates['many']:,.0f} episodes/s with {count} workers, {rates['one']:,.0f} with one: "
+        f"{rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=256, help="episodes of one update, of many workers")
+    parser.add_argument("--block", type=int, default=play.BLOCK)
+    told = parser.parse_args()
+    if told.workers == 1:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    for name in GAMES:
+        if told.workers == 1:
+            one_worker(name, told.block)
+        else:
+            many_workers(name, told.workers, told.batch, told.block)
+
+
+if __name__ == "__main__":
+    main()

@@ -71,7 +71,7 @@ def run(
 
         def task() -> run_loop.Task:
             _check_memory(config)
-            chosen, made = build(config, where, stack)
+            chosen, made = build(config) if where is None else build(config, where, stack)
             game_config.refuse_unread(chosen, given)
             return made
 

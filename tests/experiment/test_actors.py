@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pathlib
 import random
 import signal
 import subprocess
@@ -27,6 +28,7 @@ CONFIG = game_config.Config(
     block_size=16,
     eval_every=5 * 64,
 )
+SCRIPT = str(pathlib.Path(__file__).resolve().parents[2] / "run_scripts" / "train_game.py")
 TRAINER = types.SimpleNamespace(blocks=5)
 
 
@@ -103,7 +105,7 @@ def test_blocks_of_the_next_update_are_begun_before_it():
 def test_workers_that_go_leave_a_checkpoint_and_a_sentence(tmp_path):
     """The run is resumed without them, and nothing of it has changed."""
     plain = game.run(CONFIG, tmp_path / "plain")
-    made, _ = game.build(CONFIG)[1], None
+    _, made = game.build(CONFIG)
 
     def advance(state, units, calls=[]):  # noqa: B006 (counts the calls)
         calls.append(units)
@@ -186,28 +188,32 @@ def test_two_local_workers_one_of_them_killed(tmp_path):
     assert not multiprocessing.active_children()
 
 
+def command(path, *more):
+    """A run in Leduc poker in a process of its own."""
+    flags = (
+        "--game=leduc_poker --play=live --policy=neural --hidden_layers=8 --episodes=12800 --batch_size=64 "
+        "--block_size=16 --eval_every=640 --checkpoint_every=1"
+    )
+    return [sys.executable, SCRIPT, *flags.split(), f"--output_dir={path}", *more]
+
+
 @pytest.mark.slow
 def test_two_workers_on_ray(tmp_path):
-    game.run(CONFIG, tmp_path / "one")
-    game.run(CONFIG, tmp_path / "ray", where=game_config.Actors(executor="ray", workers=2))
+    for name, more in (("one", []), ("ray", ["--executor=ray", "--workers=2"])):
+        subprocess.run(command(tmp_path / name, *more), check=True, capture_output=True)
     assert_same(tmp_path / "one", tmp_path / "ray")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("staleness", [0, 1])
 def test_a_run_that_is_killed_three_times_goes_on_to_the_bit(tmp_path, staleness):
-    script = os.path.join(os.path.dirname(__file__), "../../run_scripts/train_game.py")
-    flags = (
-        f"--game=leduc_poker --play=live --policy=neural --hidden_layers=8 --episodes=12800 --batch_size=64 "
-        f"--block_size=16 --eval_every=640 --checkpoint_every=1 --staleness={staleness}"
-    )
-    command = [sys.executable, script, *flags.split()]
-    subprocess.run([*command, f"--output_dir={tmp_path / 'whole'}"], check=True, capture_output=True)
+    stale = f"--staleness={staleness}"
+    subprocess.run(command(tmp_path / "whole", stale), check=True, capture_output=True)
     rng, path = random.Random(staleness), tmp_path / "killed"
     again = []
     for _ in range(3):
         process = subprocess.Popen(
-            [*command, f"--output_dir={path}", "--workers=2", *again],
+            command(path, stale, "--workers=2", *again),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -218,13 +224,13 @@ def test_a_run_that_is_killed_three_times_goes_on_to_the_bit(tmp_path, staleness
         process.kill()
         process.wait()
         again = ["--resume"]
-    subprocess.run([*command, f"--output_dir={path}", "--workers=2", *again], check=True, capture_output=True)
+    subprocess.run(command(path, stale, "--workers=2", *again), check=True, capture_output=True)
     assert_same(tmp_path / "whole", path)
 
 
 @pytest.mark.slow
 def test_a_worker_out_of_memory_ends_the_run_with_a_sentence(tmp_path, monkeypatch):
-    """Every worker process has 2.2 GB of addresses: it dies as it begins, or says so."""
+    """Every worker process has 600 MiB of addresses: it dies as it begins, or says so."""
     import resource
 
     def hire(config):

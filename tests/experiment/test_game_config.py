@@ -27,6 +27,8 @@ from pohp_neurd.experiment import game, game_config
         ({"play": "live"}, "live play trains policy=neural with update=sampled, but policy is tabular"),
         ({"hidden_layers": ()}, "hidden_layers must be sizes of at least 1"),
         ({"average_forgetting": 2.0}, r"average_forgetting must lie in \[0, 1\]"),
+        ({"staleness": 2}, "staleness must be 0 or 1, but is 2"),
+        ({"block_size": 0}, "block_size must be at least 1, but is 0"),
         (
             {"step_size": 1e300},
             r"step_size must be at most 3.4e\+38, as single precision goes, but is 1e\+300",

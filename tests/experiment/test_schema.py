@@ -136,8 +136,8 @@ UNREAD = [
     ({"update": "expected", "baseline": "false"}, "baseline is for update=sampled: expected has none"),
     ({"learner": "spg", "exploration": 0.1}, "exploration is for learner=neurd_cix or .*: spg has none"),
     (
-        {"policy": "neural", "play": "live", "average_forgetting": 0.1},
-        "average_forgetting is for play=auto or compiled or graph: live has none",
+        {"policy": "neural", "play": "compiled", "staleness": 1},
+        "staleness is for play=auto or live: compiled has none",
     ),
 ]
 

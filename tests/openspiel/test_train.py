@@ -217,7 +217,7 @@ def test_kuhn_poker_comes_near_equilibrium():
     ("wrong", "sentence"),
     [
         ({"batch_episodes": 0}, "batch_episodes must be at least 1"),
-        ({"block": 0}, "slots must be at least 1"),
+        ({"block": 0}, "block must be at least 1"),
         ({"seed": -1}, "seed must be"),
         ({"seat": 2}, "seat must be one of 0 to 1"),
         ({"seat": 0, "alternating": True}, "in turn, but only seat 0 learns"),
