@@ -38,6 +38,7 @@ def test_sampled_runs_are_of_fresh_seeds_and_told_as_they_are(file, episodes, de
     [
         ("dark hex 3x3", "dark_hex(board_size=3,gameversion=cdh)"),
         ("abrupt phantom tic-tac-toe", "phantom_ttt(gameversion=abrupt)"),
+        ("abrupt dark hex 3x3", "dark_hex(board_size=3,gameversion=adh)"),
     ],
 )
 def test_sampled_tables_of_other_games_are_told_as_they_are(title, game):
