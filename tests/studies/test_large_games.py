@@ -50,6 +50,14 @@ def test_sampled_tables_of_other_games_are_told_as_they_are(title, game):
     assert f"| {title} | {len(found)} | {np.median(found):.3f}{spread} |" in guide
 
 
+def test_the_network_in_dark_hex_is_told_as_it_is():
+    (row,) = table.select(
+        table.read(ROWS / "network_results.csv"), {"game": "dark_hex(board_size=3,gameversion=cdh)"}
+    )
+    guide = " ".join((ROOT / "docs" / "large_games.md").read_text().split())
+    assert f"seed {row['seed']}, 20 million episodes: {row['nash_conv'] / 2:.3f}." in guide
+
+
 def test_exact_updates_are_told_as_they_are():
     curves = table.read(ROWS / "expected_curves.csv")
     guide, front = ((ROOT / name).read_text() for name in ("docs/large_games.md", "README.md"))
