@@ -90,3 +90,13 @@ def test_costs_are_told_as_they_were_measured():
     for figures in measured:
         assert " | ".join(figures) + " |" in guide
         assert f"billion | {figures[2]} |" in front
+
+
+def test_liars_dice_is_told_as_in_the_study_of_memory():
+    rows = table.select(
+        table.read(ROWS.parent / "memory" / "curves.csv"), {"game": "liars_dice(dice_sides=5,numdice=2)"}
+    )
+    last = rows[-1]
+    reached, seconds = f"{last['exploitability']:.3f}", f"{last['training_seconds']:.0f} s"
+    assert f"{reached} ({last['updates']:,}, {seconds};" in (ROOT / "docs" / "large_games.md").read_text()
+    assert f"{reached} in {seconds} |" in (ROOT / "README.md").read_text()
