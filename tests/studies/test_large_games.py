@@ -38,6 +38,7 @@ def test_sampled_runs_are_of_fresh_seeds_and_told_as_they_are(file, episodes, de
     [
         ("dark hex 3x3", "dark_hex(board_size=3,gameversion=cdh)"),
         ("abrupt phantom tic-tac-toe", "phantom_ttt(gameversion=abrupt)"),
+        ("abrupt dark hex 3x3", "dark_hex(board_size=3,gameversion=adh)"),
     ],
 )
 def test_sampled_tables_of_other_games_are_told_as_they_are(title, game):
@@ -47,6 +48,14 @@ def test_sampled_tables_of_other_games_are_told_as_they_are(title, game):
     spread = f" ({found.min():.3f} to {found.max():.3f})" if len(found) > 1 else ""
     guide = (ROOT / "docs" / "large_games.md").read_text()
     assert f"| {title} | {len(found)} | {np.median(found):.3f}{spread} |" in guide
+
+
+def test_the_network_in_dark_hex_is_told_as_it_is():
+    (row,) = table.select(
+        table.read(ROWS / "network_results.csv"), {"game": "dark_hex(board_size=3,gameversion=cdh)"}
+    )
+    guide = " ".join((ROOT / "docs" / "large_games.md").read_text().split())
+    assert f"seed {row['seed']}, 20 million episodes: {row['nash_conv'] / 2:.3f}." in guide
 
 
 def test_exact_updates_are_told_as_they_are():
@@ -81,3 +90,13 @@ def test_costs_are_told_as_they_were_measured():
     for figures in measured:
         assert " | ".join(figures) + " |" in guide
         assert f"billion | {figures[2]} |" in front
+
+
+def test_liars_dice_is_told_as_in_the_study_of_memory():
+    rows = table.select(
+        table.read(ROWS.parent / "memory" / "curves.csv"), {"game": "liars_dice(dice_sides=5,numdice=2)"}
+    )
+    last = rows[-1]
+    reached, seconds = f"{last['exploitability']:.3f}", f"{last['training_seconds']:.0f} s"
+    assert f"{reached} ({last['updates']:,}, {seconds};" in (ROOT / "docs" / "large_games.md").read_text()
+    assert f"{reached} in {seconds} |" in (ROOT / "README.md").read_text()
