@@ -102,8 +102,10 @@ def loop(
         """What there is to learn from, the next critic, and a tree's plans if they had to be made for it."""
         values = state.values
         if update == "sampled":
-            uniform = averaged(jnp.zeros_like(table), arena.seats.all.legal)
-            playing = (1 - play_exploration) * table + play_exploration * uniform
+            playing = table
+            if play_exploration:
+                uniform = averaged(jnp.zeros_like(table), arena.seats.all.legal)
+                playing = (1 - play_exploration) * table + play_exploration * uniform
             episodes = rollout.play(arena.board, playing, num_episodes, key=key)
             if values is None or arena.line is None:
                 tally = rollout.tally(arena.board, episodes)

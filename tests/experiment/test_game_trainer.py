@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pohp_neurd import openspiel
 from pohp_neurd.experiment import game, game_config
 from pohp_neurd.openspiel import saved
 
@@ -101,3 +102,16 @@ def test_deep_sea_is_learnt_without_an_average(tmp_path):
     config = game_config.Config(game="deep_sea(size=3)", episodes=2**18)
     figures = game.run(config, tmp_path / "run")
     assert figures["nash_conv"] < 0.05
+
+
+@pytest.mark.parametrize("learner", ["neurd_cix", "rm_plus"])
+def test_sampled_runs_and_the_solver_have_the_same_defaults(learner):
+    """To the last bit: one seed, one policy."""
+    _, task = game.build(game_config.Config(game="kuhn_poker", learner=learner, seed=5))
+    state = task.advance(task.begin(), 20)
+    (row,) = task.evaluate(state, 20, [])
+    solver = openspiel.NeuRDCIXSolver("kuhn_poker", update="sampled", learner=learner, seed=5)
+    solver.evaluate_and_update_policy(20)
+    assert row["steps"] == solver.decisions
+    assert row["nash_conv"] == pytest.approx(solver.nash_conv("current"), abs=1e-12)
+    assert row["nash_conv_average"] == pytest.approx(solver.nash_conv("average"), abs=1e-12)
