@@ -220,8 +220,8 @@ def table(
             logits = shaping.pulled(logits, reference, (size * strength * visits / divisor)[:, None])
         logits = jax.vmap(policy.centred)(logits, seen.legal)
         # A probability that underflows would leave an action no share in the sums that correct for it.
-        bound = -0.5 * np.log(_least(dtype))
-        logits = jnp.clip(logits, -bound, bound)
+        best = jnp.max(jnp.where(seen.legal, logits, jnp.finfo(dtype).min), axis=1, keepdims=True)
+        logits = jnp.where(seen.legal, jnp.maximum(logits, best + np.log(_least(dtype))), 0.0)
         if magnet is not None and reference is not None:
             speed = jnp.asarray(directions.read(magnet.speed, seen.updates), dtype)
             reference = reference + speed * (logits - reference)

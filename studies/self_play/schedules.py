@@ -12,7 +12,7 @@ from pohp_neurd import directions, openspiel
 
 
 def run(game: str, updates: int, step_size: float, speed: float) -> str:
-    """One line: the settings, milliseconds of an update, NashConv after each sixth of the updates."""
+    """One line: the settings, milliseconds of an update, NashConv after each eighth of the updates."""
     solver = openspiel.NeuRDCIXSolver(
         game,
         step_size=step_size,
@@ -21,8 +21,8 @@ def run(game: str, updates: int, step_size: float, speed: float) -> str:
     )
     solver.evaluate_and_update_policy()
     begun, found = time.process_time(), []
-    for _ in range(6):
-        solver.evaluate_and_update_policy(updates // 6)
+    for _ in range(8):
+        solver.evaluate_and_update_policy(updates // 8)
         found.append(f"{solver.nash_conv('current'):.1e}")
     each = 1e3 * (time.process_time() - begun) / updates
     setting = f"{game}, step size {step_size:g}, speed {speed:g}, {updates:,} updates of {each:.3f} ms"
