@@ -189,6 +189,10 @@ def minimizing(
     rule says), in mean. A state that was not visited is told nothing. With one state, one decision an update
     and no baseline it is `bandit.reduction`.
 
+    A mean over visits does not weight a state by how often the others lead there, as CFR's regrets do. Those
+    that forget, regret matching+ and its predictive form, come to an equilibrium all the same; those that
+    never do, regret matching and optimistic Hedge, stop short of it (NashConv 0.035 in Kuhn poker).
+
     Args:
       minimizer: of one agent state.
       rule: how a decision's return becomes a regret for every action.

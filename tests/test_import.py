@@ -61,7 +61,7 @@ def test_the_package_is_typed():
 
 
 def test_a_missing_dependency_keeps_its_own_message():
-    program = "import sys; sys.modules['optax'] = None; import pohp_neurd; pohp_neurd.learners"
+    program = "import sys; sys.modules['optax'] = None; import pohp_neurd; pohp_neurd.optimizers"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "ModuleNotFoundError: import of optax" in done.stderr
