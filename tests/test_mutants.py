@@ -24,7 +24,7 @@ def test_every_mutant_can_be_applied():
             assert f"def {test}" in written, f"{mutant.name}: there is no test {name}"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_verdicts(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "arithmetic.py").write_text(

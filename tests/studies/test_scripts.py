@@ -33,7 +33,7 @@ def test_a_game_that_changes_is_studied(tmp_path):
     assert len(recorded) == len(rows)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_networks_of_a_run_are_looked_at(tmp_path):
     config = single_agent.Config(seeds=2, num_steps=80, interval=40, width=8, explorations=(0.0, 1.0))
     single_agent.run(config, tmp_path / "catch")
