@@ -67,6 +67,7 @@ def test_a_state_that_is_not_visited_is_told_nothing():
         assert not np.array_equal(new[:, 0], old[:, 0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["rm_plus", "predictive_rm_plus"])
 def test_in_kuhn_poker_they_come_near_an_equilibrium(name):
     solver = openspiel.NeuRDCIXSolver("kuhn_poker", update="sampled", learner=name, seed=3)

@@ -355,10 +355,10 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
         filled["step_size"] = checks.STEP_SIZE
     if config.alternating is None:
         filled["alternating"] = kind == KINDS["table expected"]
-    if config.baseline_of is None:
-        suits = kind == KINDS["table"] and config.baseline and config.learner != "spg"
+    if config.baseline_of is None and config.baseline:
+        suits = kind == KINDS["table"] and config.learner != "spg"
         filled["baseline_of"] = "history" if suits else "state"
-    if filled.get("baseline_of") == "state":
+    if filled.get("baseline_of", config.baseline_of) != "history":
         filled["play_exploration"] = config.play_exploration or 0.0
     config = dataclasses.replace(config, **filled)
     _check_baseline(config)

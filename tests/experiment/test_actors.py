@@ -102,6 +102,7 @@ def test_blocks_of_the_next_update_are_begun_before_it():
     assert all(order.known == "now" for job, order in log if job.update == 1)
 
 
+@pytest.mark.thorough
 def test_workers_that_go_leave_a_checkpoint_and_a_sentence(tmp_path):
     """The run is resumed without them, and nothing of it has changed."""
     plain = game.run(CONFIG, tmp_path / "plain")

@@ -103,3 +103,10 @@ def test_schedules():
     assert float(magnet.speed(900)) == pytest.approx(2 / 1000)
     assert float(magnet.strength(900)) == pytest.approx(0.1)
     assert game.magnet(dataclasses.replace(config, magnet_strength=0.0)) is None
+
+
+@pytest.mark.parametrize("policy", ["tabular", "neural"])
+def test_a_run_without_a_baseline_has_none_of_histories_either(policy):
+    config = game_config.resolved(game_config.Config(baseline=False, policy=policy), "compiled", 24)
+    assert config.baseline_of is None
+    assert config.play_exploration == 0.0

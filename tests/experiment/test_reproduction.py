@@ -66,6 +66,7 @@ def test_the_same_command_again_runs_nothing(smoke):
     assert here.count == before
 
 
+@pytest.mark.slow
 def test_another_reading_leaves_other_tables(smoke):
     folder, here, _ = smoke
     before = {path.name: path.read_bytes() for path in folder.glob("*.md")}

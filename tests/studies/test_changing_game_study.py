@@ -88,6 +88,7 @@ def test_a_study_leaves_its_tables_and_figures(tmp_path, monkeypatch, tables):
     assert "SPG" in study.line(first)
 
 
+@pytest.mark.slow
 def test_a_study_of_one_seed_has_no_intervals(tmp_path):
     config = dataclasses.replace(TINY, seeds=1, tuning_seeds=1, step_sizes=(1.0,))
     rows = study.run(config, tmp_path)

@@ -19,7 +19,7 @@ def ran(script, *arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_game_that_changes_is_studied(tmp_path):
     tiny = ["--jump_every=20", "--cycles=1", "--batch_size=1", "--seeds=1", "--tuning_seeds=1"]
     done = ran(CHANGING_GAME, *tiny, f"--output_dir={tmp_path}")
