@@ -1,7 +1,9 @@
 """An OpenSpiel game as a graph: histories that agree in all that the future depends on are one node."""
 
 import collections
+import contextlib
 import ctypes
+import gc
 import hashlib
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -213,11 +215,12 @@ def build(
 
         Two playouts meet at the same node of a level with a probability of at least one over the number of
         its nodes. So the pairs over those that met is less than that number, but for chance, which the
-        allowance is for (three standard errors and ten).
+        allowance is for (three standard errors and ten). So many playouts that four levels on which none
+        meet are enough.
         """
         begin = game.new_initial_state()
         playouts: list[Any] = [(begin, begin.current_player(), (None,) * len(agents))]
-        playouts *= int((40 * max_nodes) ** 0.5)
+        playouts *= int((5 * max_nodes) ** 0.5)
         least = 0.0
         while len(playouts) > 1 and least <= max_nodes:
             counts = collections.Counter(identified(*playout) for playout in playouts).values()
@@ -239,7 +242,8 @@ def build(
     level: dict[_Key, _Node] = {}
     root = game.new_initial_state()
     entered(level, root, root.current_player(), (None,) * len(agents))
-    with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
+    bar = tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False)
+    with _without_collection(), bar as progress:
         while level:
             # From the end, so that each state can go as soon as its node is done.
             keys, following = list(level)[::-1], dict[_Key, _Node]()
@@ -290,6 +294,18 @@ def build(
     num_actions = max(game.num_distinct_actions(), largest + 1)
     _continue_side_by_side(merges, eye, rng)
     return rows.finish(num_actions, str(game), _features)
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pauses the search for cycles: it looks at millions of tuples again and again, and none is in a cycle."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def give_back() -> None:
