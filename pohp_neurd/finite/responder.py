@@ -24,6 +24,8 @@ from pohp_neurd.finite import graph
 # Unsigned, as numba asks of every signed index whether it counts from the end.
 _EDGE = np.dtype([("reward", np.float64), ("start", np.uint32), ("stop", np.uint32)], align=True)
 
+_TASKS = 128  # enough to keep all threads at work to the end; thousands would cost more than they share out
+
 
 class Moves(NamedTuple):
     """A graph as one responder sees it, the others' policies filled in. Nodes are those where it moves."""
@@ -81,12 +83,15 @@ def best_response(
 ) -> Response:
     """The value of a best response from the root, and how many information states it can come to.
 
-    What follows the responder's first two moves is independent, and is shared out over threads. `progress`
-    is told how many information states have been visited since its last call.
+    What follows the responder's first moves, at most two, is independent, and is shared out over threads.
+    `progress` is told how many information states have been visited since its last call.
     """
-    tasks: list[Belief] = []
     earned, parts = first_turns(moves)
-    total = [_planned(moves, part, 2, tasks) for part in parts]
+    for depth in range(3):
+        tasks: list[Belief] = []
+        total = [_planned(moves, part, depth, tasks) for part in parts]
+        if len(tasks) >= _TASKS:
+            break
     count = sum(plan.information_states for plan in total)
     values = np.zeros(len(tasks))
     threads = num_threads or len(os.sched_getaffinity(0))
