@@ -1,11 +1,13 @@
 """An OpenSpiel game: loaded, walked once into a tree, and what a network sees of it."""
 
+import contextlib
 import difflib
+import gc
 import importlib
 import re
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -43,6 +45,18 @@ def load_game(game: str | Any) -> Any:
     return loaded
 
 
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pauses the search for cycles: it would look at millions of tuples again and again, and none is in one."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
 @overload
 def compile_game(game: str | Any, *, max_histories: int = ..., max_bytes: int = ...) -> tree.Tree: ...
 
@@ -57,6 +71,7 @@ def compile_game(
 ) -> graph.Graph: ...
 
 
+@_without_collection()
 def compile_game(
     game: str | Any,
     *,
@@ -287,6 +302,8 @@ def _load(name: str) -> Any:
     short = name.split("(")[0].strip()
     if short.startswith("python_pohp"):
         importlib.import_module("pohp_neurd.games.openspiel_games")  # registers our own
+    elif short.startswith("python_"):
+        importlib.import_module("open_spiel.python.games")  # OpenSpiel's own are registered by that alone
     kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
     if short not in kinds:
         raise ValueError(f"OpenSpiel knows no game {short!r}{_near(short, list(kinds))}.")
@@ -359,9 +376,9 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     rows, tensors = tree_builder.Rows(), []
     states, actions_of = rows.states, rows.actions
-    # An entry: the state before, then what its row will say of how it was reached.
+    # An entry: the state before, whether it is needed no more, and what its row will say of how it was reached.
     nothing = [0.0] * game.num_players()
-    stack = [(game.new_initial_state(), -1, -1, 1.0, 0, nothing)]
+    stack = [(game.new_initial_state(), False, -1, -1, 1.0, 0, nothing)]
     row, used = 0, 0
     with tqdm.tqdm(desc="compiling", unit=" histories", delay=3, disable=None, leave=False) as progress:
         while stack:
@@ -372,8 +389,10 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                     f"{_title(game)} has more than {max_histories:,} histories (stopped after "
                     f"{row:,}): raise max_histories, or play it live instead."
                 )
-            state, parent, action, chance, depth, earned = stack.pop()
-            if parent >= 0:
+            state, is_last, parent, action, chance, depth, earned = stack.pop()
+            if is_last:
+                state.apply_action(action)  # a copy takes most of the time
+            elif parent >= 0:
                 state = state.child(action)
             rows.parent.append(parent)
             rows.action.append(action)
@@ -406,13 +425,17 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                     rows.check_actions(identity, number, state.legal_actions())
                 rows.player.append(player)
                 rows.state.append(number)
+                is_last = True
                 for act in reversed(actions_of[number]):
-                    stack.append((state, row, act, 1.0, depth + 1, earned))
+                    stack.append((state, is_last, row, act, 1.0, depth + 1, earned))
+                    is_last = False
             elif player == pyspiel.PlayerId.CHANCE:
                 rows.player.append(tree.CHANCE)
                 rows.state.append(-1)
+                is_last = True
                 for outcome, probability in reversed(state.chance_outcomes()):
-                    stack.append((state, row, outcome, probability, depth + 1, earned))
+                    stack.append((state, is_last, row, outcome, probability, depth + 1, earned))
+                    is_last = False
             else:
                 rows.player.append(tree.TERMINAL)
                 rows.state.append(-1)

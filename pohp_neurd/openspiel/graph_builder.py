@@ -1,9 +1,7 @@
 """An OpenSpiel game as a graph: histories that agree in all that the future depends on are one node."""
 
 import collections
-import contextlib
 import ctypes
-import gc
 import hashlib
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -211,23 +209,26 @@ def build(
         return node
 
     def surely_larger() -> bool:
-        """Whether playouts show more than `max_nodes` nodes.
+        """Whether playouts show more than `max_nodes` nodes: a few, and many where a few leave that open."""
+        return at_least(5) > max_nodes / 8 and at_least(40) > max_nodes
+
+    def at_least(pairs_per_node: int) -> float:
+        """Fewer nodes than there are, as playouts show.
 
         Two playouts meet at the same node of a level with a probability of at least one over the number of
         its nodes. So the pairs over those that met is less than that number, but for chance, which the
-        allowance is for (three standard errors and ten). So many playouts that four levels on which none
-        meet are enough.
+        allowance is for (three standard errors and ten).
         """
         begin = game.new_initial_state()
         playouts: list[Any] = [(begin, begin.current_player(), (None,) * len(agents))]
-        playouts *= int((5 * max_nodes) ** 0.5)
+        playouts *= int((pairs_per_node * max_nodes) ** 0.5)
         least = 0.0
         while len(playouts) > 1 and least <= max_nodes:
             counts = collections.Counter(identified(*playout) for playout in playouts).values()
             pairs, met = (sum(n * (n - 1) / 2 for n in sizes) for sizes in ([len(playouts)], counts))
             least += pairs / (met + 3 * met**0.5 + 10)
             playouts = [after for playout in playouts if (after := stepped(*playout))[1] != _OVER]
-        return least > max_nodes
+        return least
 
     def stepped(state: Any, player: int, kept: tuple[Any, ...]) -> tuple[Any, int, tuple[Any, ...]]:
         """A random move."""
@@ -242,8 +243,7 @@ def build(
     level: dict[_Key, _Node] = {}
     root = game.new_initial_state()
     entered(level, root, root.current_player(), (None,) * len(agents))
-    bar = tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False)
-    with _without_collection(), bar as progress:
+    with tqdm.tqdm(desc="merging", unit=" nodes", delay=3, disable=None, leave=False) as progress:
         while level:
             # From the end, so that each state can go as soon as its node is done.
             keys, following = list(level)[::-1], dict[_Key, _Node]()
@@ -294,18 +294,6 @@ def build(
     num_actions = max(game.num_distinct_actions(), largest + 1)
     _continue_side_by_side(merges, eye, rng)
     return rows.finish(num_actions, str(game), _features)
-
-
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pauses the search for cycles: it looks at millions of tuples again and again, and none is in a cycle."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
 
 
 def give_back() -> None:
