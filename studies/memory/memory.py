@@ -32,7 +32,7 @@ from pohp_neurd import directions, exact, files, openspiel
 from pohp_neurd.finite import graph
 from pohp_neurd.results import records, table
 
-MAX_NODES = 1_000_000
+MAX_NODES = 5_000_000
 INFORMATION_STATE = "information_state"
 UPDATES = ("expected", "sampled")
 AT_SECONDS = (1, 10, 60)
@@ -75,6 +75,8 @@ class Game:
     """Updates before the first of them."""
     tries_all: bool = True
     """Whether agents that remember everything are tried."""
+    further: tuple[int, ...] = ()
+    """Updates after which agents of the observation alone are evaluated too: theirs take little time."""
 
     @property
     def agent_states(self) -> tuple[str, ...]:
@@ -87,16 +89,24 @@ _GOOFSPIEL = "goofspiel(imp_info=True,num_cards=4,players=2,points_order=descend
 _IN_TURNS = f"turn_based_simultaneous_game(game={_GOOFSPIEL})"
 _SMALL_HEX = "dark_hex(gameversion=adh,num_cols=2,num_rows=3)"
 _STABLE = ("stable",)
+_LARGE: dict[str, Any] = {
+    "expected": 2_000,
+    "sampled": 1_000,
+    "seeds": 5,
+    "points": 5,
+    "settings": _STABLE,
+    "first": 200,
+    "tries_all": False,
+    "further": (4_000, 8_000),
+}
 GAMES = (
     Game("Leduc poker", "leduc_poker", "string", 2, 100_000, 1_000, 5, 18),
     Game("Goofspiel-4", _IN_TURNS, "string", 1, 100_000, 1_000, 5, 18),
     Game("Liar's Dice", "liars_dice", "observations", 2, 3_000, 1_000, 5, 8, _STABLE),
     Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 0, 0, 10, ("fading", "stable")),
-    Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 0, 2_000, 0, 0, 5, _STABLE, 200, False),
-    Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 0, 2_000, 0, 0, 5, _STABLE, 200, False),
-    Game(
-        "LD2D5F", "liars_dice(dice_sides=5,numdice=2)", "observations", 0, 2_000, 0, 0, 3, _STABLE, 500, False
-    ),
+    Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 1, **_LARGE),
+    Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 1, **_LARGE),
+    Game("LD2D5F", "liars_dice(dice_sides=5,numdice=2)", "observations", 2, **_LARGE),
 )
 """The first four are small enough for agents that remember everything; ADH 3x2 stands for ADH3 there."""
 
@@ -240,7 +250,7 @@ def run(
                 if not agent_states or agent_state in agent_states:
                     chosen = [
                         (run, when)
-                        for run, when in runs(game)
+                        for run, when in runs(game, agent_state)
                         if run["update"] in updates and run["setting"] in settings
                     ]
                     _finish(place, game, agent_state, chosen, cells, curves)
@@ -287,9 +297,11 @@ def _finish(
             print(", ".join(f"{name} {content}" for name, content in found[-1].items()), flush=True)
 
 
-def runs(game: Game) -> list[tuple[dict[str, Any], list[int]]]:
-    """The runs of every cell of a game, and when they are evaluated."""
+def runs(game: Game, agent_state: str) -> list[tuple[dict[str, Any], list[int]]]:
+    """The runs of a cell, and when they are evaluated."""
     exact_ones = counts(game.first, game.expected, game.points)
+    if agent_state == "observation":
+        exact_ones += game.further
     found = [({"update": "expected", "setting": name, "seed": 0}, exact_ones) for name in game.settings]
     for seed in range(game.seeds):
         found.append(({"update": "sampled", "setting": DEFAULT, "seed": seed}, [game.sampled]))

@@ -73,7 +73,7 @@ def test_recorded_rows_are_complete(recorded):
         for game in memory.GAMES
         for state in game.agent_states
         if cells[game.name, state]["nodes"] != "" and not cells[game.name, state]["same_as"]
-        for run, when in memory.runs(game)
+        for run, when in memory.runs(game, state)
         for count in when
     ]
     found = [{name: row[name] for name in wanted[0]} for row in recorded["curves"]]
