@@ -308,29 +308,44 @@ def games_alone(world, played):
     return call
 
 
-def many_workers(name, count, batch, block):
+def many_workers(name, count, batch, block, staleness):
     """Episodes a second by the clock, of one worker, which is this process, and of `count`."""
     config = game_config.Config(
-        game=name, policy="neural", play="live", batch_size=batch, block_size=block, hidden_layers=TORSO
+        game=name,
+        policy="neural",
+        play="live",
+        batch_size=batch,
+        block_size=block,
+        hidden_layers=TORSO,
+        staleness=staleness,
     )
     config = game_config.resolved(config, "live")
     trainer = game.live_trainer(config)
-    state, rates = train.advance(trainer, train.init(trainer), 5)[0], {}
+    states = dict.fromkeys(("one", "many"), train.init(trainer))
     with actors.crew(config, game_config.Actors(workers=count)) as crew:
-        crew.collect(trainer, train.shown(state.learner), [0], 0)  # they have begun, and have compiled
-        times = {"one": [], "many": []}
-        for repeat in range(REPEATS + 1):
-            for side, collect in (("one", train.here), ("many", crew.collect)):
-                now, begun = state, time.perf_counter()
-                for _ in range(UPDATES):
-                    now, _ = train.update(trainer, now, collect)
-                if repeat:
-                    times[side].append(time.perf_counter() - begun)
-        rates = {side: UPDATES * batch / float(np.median(found)) for side, found in times.items()}
+        collects = {"one": train.here, "many": crew.collect}
+
+        def on(side, updates):
+            begun, own = time.perf_counter(), time.process_time()
+            for _ in range(updates):
+                states[side], _ = train.update(trainer, states[side], collects[side])
+            return time.perf_counter() - begun, time.process_time() - own
+
+        for side in collects:
+            on(side, BEFORE)
+        taken = {side: [] for side in collects}
+        for _ in range(REPEATS):
+            for side in collects:
+                taken[side].append(on(side, UPDATES))
+    medians = {side: np.median(found, axis=0) for side, found in taken.items()}
+    rates = {side: UPDATES * batch / clock for side, (clock, _) in medians.items()}
+    learner = 1e3 * medians["many"][1] / UPDATES
     print(
-        f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, by the clock: "
-        f"{rates['many']:,.0f} episodes/s with {count} workers, {rates['one']:,.0f} with one: "
-        f"{rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)"
+        f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, staleness "
+        f"{staleness}, by the clock: {rates['many']:,.0f} episodes/s with {count} workers, "
+        f"{rates['one']:,.0f} with one: {rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)\n"
+        f"    the learner itself takes {learner:.1f} ms of CPU time an update, one worker alone "
+        f"{1e3 * medians['one'][1] / UPDATES:.1f} ms with the learner in it"
     )
 
 
@@ -341,6 +356,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--batch", type=int, default=256, help="episodes of one update, of many workers")
     parser.add_argument("--block", type=int, default=play.BLOCK)
+    parser.add_argument("--staleness", type=int, default=0, help="of many workers")
     told = parser.parse_args()
     if told.workers == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -348,7 +364,7 @@ def main():
         if told.workers == 1:
             one_worker(name, told.block)
         else:
-            many_workers(name, told.workers, told.batch, told.block)
+            many_workers(name, told.workers, told.batch, told.block, told.staleness)
 
 
 if __name__ == "__main__":
