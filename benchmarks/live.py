@@ -26,11 +26,13 @@ import pyspiel
 from pohp_neurd import learners, policy, shaping
 from pohp_neurd.experiment import actors, game, game_config
 from pohp_neurd.openspiel import uniforms
-from pohp_neurd.openspiel.live import play, train
+from pohp_neurd.openspiel.live import minds, play, train
 
 GAMES = ("phantom_ttt", "liars_dice(numdice=2)")
 BAR, WORKERS_BAR = 2.0, 1.7
-UPDATES, REPEATS = 4, 7
+UPDATES, REPEATS = 4, 15
+BEFORE = 12
+"""Updates before the clock starts: most sizes of batches are compiled by then."""
 TORSO = (128, 128)
 
 
@@ -203,15 +205,21 @@ def one_worker(name, block):
     world, model = trainer.world, trainer.model
     learner = train.default_learner(model, learning_rate=0.01, magnet=shaping.Magnet(0.1, 0.01))
     update = jax.jit(learner.update)
-    begun, _ = train.advance(trainer, train.init(trainer), 10)
+    begun = train.init(trainer)
+    states = {"now": begun, "earlier": begun.learner}
 
-    # From the same state again and again: the same episodes, so that nothing new has to be compiled.
-    def earlier():
-        state = begun.learner
-        for _ in range(UPDATES):
-            state = earlier_update(world, model, update, state, begun.key, trainer.batch_episodes)
+    # Both go on learning, from episodes that neither has seen: what this loop remembers of others may help.
+    def now(updates=UPDATES):
+        states["now"], _ = train.advance(trainer, states["now"], updates)
 
-    seconds = median_seconds({"now": lambda: train.advance(trainer, begun, UPDATES), "earlier": earlier})
+    def earlier(updates=UPDATES):
+        for _ in range(updates):
+            states["earlier"] = earlier_update(
+                world, model, update, states["earlier"], begun.key, trainer.batch_episodes
+            )
+
+    now(BEFORE), earlier(BEFORE)
+    seconds = median_seconds({"now": now, "earlier": earlier})
     rates = {side: UPDATES * trainer.batch_episodes / took for side, took in seconds.items()}
     ratio = rates["now"] / rates["earlier"]
     print(
@@ -219,7 +227,7 @@ def one_worker(name, block):
         f"{rates['now']:,.0f} episodes/s, {rates['earlier']:,.0f} with the earlier loop: {ratio:.2f}x "
         f"(bar {BAR:g}x)"
     )
-    parts = shares(trainer, begun)
+    parts = shares(trainer, states["now"])
     total = sum(parts.values())
     told = ", ".join(f"{part} {100 * took / total:.0f}%" for part, took in parts.items())
     print(f"    of {1e6 * total / trainer.batch_episodes:.0f} us an episode: {told}")
@@ -231,17 +239,22 @@ def shares(trainer, begun):
     number, network = int(known.updates), play.Network(trainer.model, known.parameters)
 
     def block(number_of_block):
-        draws = play.streams(words, number, number_of_block)
-        return play.play_block(world, [network], trainer.block, draws)
+        draws, mind = play.streams(words, number, number_of_block), minds.Minds(world, [network])
+        return mind, play.play_block(world, [network], trainer.block, draws, mind=mind)
 
-    played = [block(b) for b in range(trainer.blocks)]
+    blocks = [block(b) for b in range(trainer.blocks)]
+    played = [one for _, one in blocks]
     found = train.here(trainer, known, words, number)
-    batches = [play.decisions(one, world, weight=1.0 / trainer.batch_episodes) for one in played]
+    weight = 1.0 / trainer.batch_episodes
 
     def updates():
-        for batch, rows in batches:
-            jax.device_get(trainer.learner.gradient(known, batch, rows))
+        for mind, one in blocks:
+            train.learnt(trainer, known, mind, one, *play.decisions(one, world, weight=weight))
         jax.block_until_ready(trainer.learner.step(begun.learner, train.joined(found).gradient))
+
+    def on():
+        nonlocal begun
+        begun, _ = train.advance(trainer, begun, 1)
 
     def networks():
         # In pieces as large as those of a step.
@@ -252,7 +265,7 @@ def shares(trainer, begun):
 
     seconds = median_seconds(
         {
-            "all": lambda: train.advance(trainer, begun, 1),
+            "all": on,
             "update": updates,
             "network": networks,
             "pyspiel": games_alone(world, played),
@@ -295,29 +308,44 @@ def games_alone(world, played):
     return call
 
 
-def many_workers(name, count, batch, block):
+def many_workers(name, count, batch, block, staleness):
     """Episodes a second by the clock, of one worker, which is this process, and of `count`."""
     config = game_config.Config(
-        game=name, policy="neural", play="live", batch_size=batch, block_size=block, hidden_layers=TORSO
+        game=name,
+        policy="neural",
+        play="live",
+        batch_size=batch,
+        block_size=block,
+        hidden_layers=TORSO,
+        staleness=staleness,
     )
     config = game_config.resolved(config, "live")
     trainer = game.live_trainer(config)
-    state, rates = train.advance(trainer, train.init(trainer), 5)[0], {}
+    states = dict.fromkeys(("one", "many"), train.init(trainer))
     with actors.crew(config, game_config.Actors(workers=count)) as crew:
-        crew.collect(trainer, train.shown(state.learner), [0], 0)  # they have begun, and have compiled
-        times = {"one": [], "many": []}
-        for repeat in range(REPEATS + 1):
-            for side, collect in (("one", train.here), ("many", crew.collect)):
-                now, begun = state, time.perf_counter()
-                for _ in range(UPDATES):
-                    now, _ = train.update(trainer, now, collect)
-                if repeat:
-                    times[side].append(time.perf_counter() - begun)
-        rates = {side: UPDATES * batch / float(np.median(found)) for side, found in times.items()}
+        collects = {"one": train.here, "many": crew.collect}
+
+        def on(side, updates):
+            begun, own = time.perf_counter(), time.process_time()
+            for _ in range(updates):
+                states[side], _ = train.update(trainer, states[side], collects[side])
+            return time.perf_counter() - begun, time.process_time() - own
+
+        for side in collects:
+            on(side, BEFORE)
+        taken = {side: [] for side in collects}
+        for _ in range(REPEATS):
+            for side in collects:
+                taken[side].append(on(side, UPDATES))
+    medians = {side: np.median(found, axis=0) for side, found in taken.items()}
+    rates = {side: UPDATES * batch / clock for side, (clock, _) in medians.items()}
+    learner = 1e3 * medians["many"][1] / UPDATES
     print(
-        f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, by the clock: "
-        f"{rates['many']:,.0f} episodes/s with {count} workers, {rates['one']:,.0f} with one: "
-        f"{rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)"
+        f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, staleness "
+        f"{staleness}, by the clock: {rates['many']:,.0f} episodes/s with {count} workers, "
+        f"{rates['one']:,.0f} with one: {rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)\n"
+        f"    the learner itself takes {learner:.1f} ms of CPU time an update, one worker alone "
+        f"{1e3 * medians['one'][1] / UPDATES:.1f} ms with the learner in it"
     )
 
 
@@ -328,6 +356,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--batch", type=int, default=256, help="episodes of one update, of many workers")
     parser.add_argument("--block", type=int, default=play.BLOCK)
+    parser.add_argument("--staleness", type=int, default=0, help="of many workers")
     told = parser.parse_args()
     if told.workers == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -335,7 +364,7 @@ def main():
         if told.workers == 1:
             one_worker(name, told.block)
         else:
-            many_workers(name, told.workers, told.batch, told.block)
+            many_workers(name, told.workers, told.batch, told.block, told.staleness)
 
 
 if __name__ == "__main__":

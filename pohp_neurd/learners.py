@@ -85,15 +85,15 @@ class Update(Protocol):
 
 
 class Learner(NamedTuple):
-    """A learning algorithm as pure functions; an update is a gradient, then a step."""
+    """A learning algorithm as pure functions; an update is slopes, their pullback, then a step."""
 
     init: Callable[[types.Parameters], State]
     update: Update
-    gradient: Callable[..., tuple[types.Parameters, Info]]
-    """(state, decisions, rows) -> the gradient, and what a researcher plots. Reads no optimizer's state.
+    slopes: Callable[..., tuple[policy.Output, Info]]
+    """(updates, outputs, the magnet's logits or None, decisions) -> slopes, and what a researcher plots.
 
-    Gradients of parts of a batch add up to that of the whole. With `rows`, `decisions.agent_state` has each
-    agent state once, and `rows` says where each decision's stands."""
+    Outputs, and the loss's slopes in them, are of the model at every decision. Pulled back through it, slopes
+    are the gradient; those of parts of a batch add up to that of the whole."""
     step: Callable[[State, types.Parameters], State]
     """(state, gradient) -> the state after it."""
 
@@ -156,31 +156,21 @@ def learner(
             loss = loss + critic_cost * 0.5 * (decision.target - output.value) ** 2
         return decision.weight * loss, (direction, policy.entropy(logits, decision.legal))
 
-    def loss_of_all(
-        parameters: types.Parameters,
-        state: State,
-        exploration: Float[Array, ""],
+    def slopes(
+        updates: Int[types.ArrayLike, ""],
+        outputs: policy.Output,
+        reference: Float[types.ArrayLike, "M A"] | None,
         decisions: Decision,
-        rows: Int[Array, "M"] | None,
-    ) -> tuple[Array, tuple[Array, Array]]:
-        every = jax.vmap(apply, in_axes=(None, 0))
-        outputs = every(parameters, decisions.agent_state)
-        reference = None if magnet is None else every(state.magnet, decisions.agent_state).logits
-        if rows is not None:
-            outputs, reference = jax.tree.map(lambda leaf: leaf[rows], (outputs, reference))
-        batched = jax.vmap(loss_of_one, in_axes=(0, 0, None, None, 0))
-        alone = decisions._replace(agent_state=None)
-        losses, aux = batched(outputs, reference, state.updates, exploration, alone)
-        return jnp.sum(losses), aux
+    ) -> tuple[policy.Output, Info]:
+        decisions = _batch(decisions._replace(agent_state=None))
+        exploration = jnp.asarray(read(rule.exploration, updates), decisions.probability.dtype)
 
-    def gradient(
-        state: State, decisions: Decision, rows: Int[types.ArrayLike, "M"] | None = None
-    ) -> tuple[types.Parameters, Info]:
-        decisions = _batch(decisions)
-        exploration = jnp.asarray(read(rule.exploration, state.updates), decisions.probability.dtype)
-        found, (directions, entropies) = jax.grad(loss_of_all, has_aux=True)(
-            state.parameters, state, exploration, decisions, None if rows is None else jnp.asarray(rows)
-        )
+        def loss_of_all(outputs: policy.Output) -> tuple[Array, tuple[Array, Array]]:
+            batched = jax.vmap(loss_of_one, in_axes=(0, 0, None, None, 0))
+            losses, aux = batched(outputs, reference, updates, exploration, decisions)
+            return jnp.sum(losses), aux
+
+        found, (directions, entropies) = jax.grad(loss_of_all, has_aux=True)(outputs)
         counted = (decisions.weight > 0).astype(directions.dtype)
         entries = jnp.sum(counted * jnp.sum(decisions.legal, axis=1).astype(counted.dtype))
         mean_square = jnp.sum(counted[:, None] * directions**2) / jnp.maximum(entries, 1.0)
@@ -199,10 +189,14 @@ def learner(
         return State(parameters, optimizer_state, state.updates + 1, reference)
 
     def update(state: State, decisions: Decision) -> tuple[State, Info]:
-        found, info = gradient(state, decisions)
-        return step(state, found), info
+        every = jax.vmap(apply, in_axes=(None, 0))
+        seen = decisions.agent_state
+        outputs, pullback = jax.vjp(lambda parameters: every(parameters, seen), state.parameters)
+        reference = None if magnet is None else every(state.magnet, seen).logits
+        found, info = slopes(state.updates, outputs, reference, decisions)
+        return step(state, pullback(found)[0]), info
 
-    return Learner(init, update, gradient, step)
+    return Learner(init, update, slopes, step)
 
 
 def _batch(decisions: Decision) -> Decision:

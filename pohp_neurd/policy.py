@@ -49,15 +49,24 @@ class Apply(Protocol):
     def __call__(self, parameters: types.Parameters, agent_state: types.History) -> Output: ...
 
 
+@runtime_checkable
+class Hosted(Protocol):
+    """A model with its parameters, at the agent states that it is shown, and back."""
+
+    def __call__(self, agent_states: np.ndarray, /) -> tuple[np.ndarray, np.ndarray | None]:
+        """Their logits, and their values if there is a critic."""
+
+    def pullback(self, logits: np.ndarray, values: np.ndarray | None) -> types.Parameters:
+        """The gradient of Σ logits · f + values · V over all agent states so far, in their order."""
+
+
 class Model(NamedTuple):
     """A parameterised policy, table or network, as pure functions."""
 
     init: Init
     apply: Apply
-    host: (
-        Callable[[types.Parameters], Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]] | None
-    ) = None
-    """Parameters -> `apply` at many agent states in numpy, logits and values, where that needs no JAX."""
+    host: Callable[[types.Parameters], Hosted] | None = None
+    """Parameters -> `apply` at many agent states in numpy, where that needs no JAX."""
 
 
 def probabilities(logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:

@@ -2,10 +2,13 @@
 
     python run_scripts/evaluate.py --checkpoint=runs/game
     python run_scripts/evaluate.py --checkpoint=runs/game --use=current --opponent=uniform
-    python run_scripts/evaluate.py --checkpoint=runs/phantom --opponent=runs/other --response_updates=200
+    python run_scripts/evaluate.py --checkpoint=runs/phantom --opponent=runs/other
+    python run_scripts/evaluate.py --checkpoint=runs/phantom --response_updates=200 --response_seeds=3
+    python run_scripts/evaluate.py --checkpoint=runs/poker --search_simulations=200
 
-NashConv and head-to-head returns are exact wherever the game compiles. In larger games play is sampled, and
---response_updates trains a learner against the frozen policy: what it gains is a lower bound on NashConv.
+NashConv and head-to-head returns are exact wherever the game compiles. In larger games play is sampled.
+Opponents that try give a lower bound on NashConv, by what they gain against the frozen policy: learners that
+--response_updates trains, and OpenSpiel's tree search with --search_simulations a move.
 Ends with one line of JSON.
 """
 

@@ -4,6 +4,7 @@ A recording learner keeps the batches that it is given, a recording policy the d
 """
 
 import functools
+from unittest import mock
 
 import independence
 import jax
@@ -38,11 +39,11 @@ def live_batches(game, *, seed=0, updates=2, **keywords):
     world = live_play.live_game(game)
     model, seen = uniform_model(world.num_actions), []
 
-    def gradient(state, decisions, rows):
-        counted = np.asarray(decisions.weight) > 0
-        decisions = decisions._replace(agent_state=decisions.agent_state[rows])
-        seen.append(jax.tree.map(lambda leaf: np.asarray(leaf)[counted], decisions))
-        return state.parameters, learners.Info(*[np.float32(0)] * len(learners.Info._fields))
+    def learnt(trainer, known, mind, played, batch, rows):
+        counted = np.asarray(batch.weight) > 0
+        batch = batch._replace(agent_state=played.seen[rows])
+        seen.append(jax.tree.map(lambda leaf: np.asarray(leaf)[counted], batch))
+        return known.parameters, learners.Info(*[np.float32(0)] * len(learners.Info._fields))
 
     def step(state, gradient):
         return state._replace(updates=state.updates + 1)
@@ -50,9 +51,10 @@ def live_batches(game, *, seed=0, updates=2, **keywords):
     learner = train.default_learner(model)
     keywords = {"batch_episodes": 1_024, "block": 1_024, **keywords}
     trainer = train.Trainer(world, model, learner, seed=seed, **keywords)
-    object.__setattr__(trainer, "learner", learner._replace(gradient=gradient, step=step))  # not compiled
+    object.__setattr__(trainer, "learner", learner._replace(step=step))  # not compiled
     state = train.init(trainer)
-    train.advance(trainer, state, updates)
+    with mock.patch.object(train, "learnt", learnt):
+        train.advance(trainer, state, updates)
     return seen, state
 
 

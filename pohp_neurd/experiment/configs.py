@@ -300,6 +300,8 @@ class Evaluation:
     )
     episodes: int = field(20_000, "Episodes of sampled play.", at_least=100)
     response_updates: int = field(0, "Updates of a learner trained to respond; 0 for none.", at_least=0)
+    response_seeds: int = field(1, "Seeds of such learners, of which the best is kept.", at_least=1)
+    search_simulations: int = field(0, "Of (IS)MCTS as responder, a move; 0 for none.", at_least=0)
     max_histories: int = field(2_000_000, "Games with more are not compiled.", at_least=1)
     seed: int = field(0, "The seed of sampled play and of responders.", at_least=0)
 
@@ -307,6 +309,8 @@ class Evaluation:
         if not self.checkpoint:
             raise ValueError("checkpoint must be the folder of a run, but is empty.")
         check(self)
+        if self.response_seeds > 1 and not self.response_updates:
+            raise ValueError(f"response_seeds={self.response_seeds} needs response_updates above 0.")
         for folder in (self.checkpoint, self.opponent):
             if folder not in NO_RUN:
                 _check_folder(folder)

@@ -10,7 +10,7 @@ from pohp_neurd.games import openspiel_games  # noqa: F401 (registers python_poh
 
 from pohp_neurd import neural, policy
 from pohp_neurd.openspiel import policies
-from pohp_neurd.openspiel.live import chances, forward, minds, play
+from pohp_neurd.openspiel.live import forward, minds, openings, play
 
 REPEATED = "repeated_game(stage_game=matrix_pd(),num_repetitions=3)"
 GAMES = (
@@ -58,7 +58,7 @@ def test_features_are_the_tensor_and_the_seat(played):
         )
         expected = np.array([*tensor, *np.eye(world.num_seats)[seat]], np.float32)
         np.testing.assert_array_equal(world.features(state, seat), expected)
-        (row,) = mind.look([state], [seat])
+        (row,) = mind.look([None], [state], [seat])
         features, legal = mind.seen()
         np.testing.assert_array_equal(features[row], expected)
         np.testing.assert_array_equal(np.flatnonzero(legal[row]), state.legal_actions())
@@ -139,18 +139,13 @@ def test_a_function_of_the_key_alone():
 def test_each_agent_state_is_thought_about_once(monkeypatch):
     """Tic-tac-toe: all that a network is asked for is new to its block, and nothing is left out."""
     world, asked = play.live_game("tic_tac_toe"), []
-    network = forward.network
+    think = forward.Network.__call__
 
-    def counted(parameters):
-        think = network(parameters)
+    def watched(network, seen):
+        asked.append(seen)
+        return think(network, seen)
 
-        def watched(seen):
-            asked.append(seen)
-            return think(seen)
-
-        return watched
-
-    monkeypatch.setattr(forward, "network", counted)
+    monkeypatch.setattr(forward.Network, "__call__", watched)
     model = play.network(world, (8,))
     player = play.Network(model, model.init(key=jax.random.key(0)))
     found = play.play(world, [player], 64, block=64, key=jax.random.key(0))
@@ -159,6 +154,32 @@ def test_each_agent_state_is_thought_about_once(monkeypatch):
     np.testing.assert_array_equal(seen, found.seen)
     assert set(found.row) == set(range(len(found.seen)))
     assert len(asked) <= 9  # one call a move
+
+
+@pytest.mark.parametrize("kind", ["shared", "separate", "by JAX"])
+@pytest.mark.parametrize(("torso", "critic"), [((16, 8, 4), True), ((8, 8), False), ((), True)])
+def test_pulled_back_on_the_host_is_the_gradient(kind, torso, critic):
+    """Of a weighted sum of all outputs, as JAX differentiates it; states come a few at a time, some twice."""
+    world, rng = play.live_game("kuhn_poker"), np.random.default_rng(0)
+    model = play.network(world, torso, critic=critic, separate=kind == "separate")
+    model = model._replace(host=None) if kind == "by JAX" else model
+    parameters = model.init(key=jax.random.key(1))
+    parameters = jax.tree.map(lambda leaf: leaf + 0.1, parameters)  # no bias is 0
+    seen = play.play(world, [None], 60, key=jax.random.key(0)).agent_state
+    network = minds.hosted(play.Network(model, parameters))
+    for part in np.split(seen, [3, 70]):
+        network(part)
+    logits = rng.normal(size=(len(seen), world.num_actions)).astype(np.float32)
+    values = rng.normal(size=len(seen)).astype(np.float32) if critic else None
+
+    def weighted(parameters):
+        outputs = jax.vmap(model.apply, in_axes=(None, 0))(parameters, seen)
+        return (outputs.logits * logits).sum() + (0 if values is None else (outputs.value * values).sum())
+
+    found, expected = network.pullback(logits, values), jax.grad(weighted)(parameters)
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4), found, expected
+    )
 
 
 @pytest.mark.parametrize("game", ["liars_dice(numdice=2)", "phantom_ttt"])
@@ -205,7 +226,7 @@ def test_what_is_remembered_of_chance_changes_no_draw(monkeypatch):
     """Liar's Dice with all deals known, with a few of them, and with none."""
     found = []
     for most in (4096, 7, 0):
-        monkeypatch.setattr(chances, "_MOST", most)
+        monkeypatch.setattr(openings, "_MOST", most)
         world = play.live_game("liars_dice(numdice=2)")
         for _ in range(2):  # the second time what was dealt is known
             found.append(play.play(world, [None], 200, key=jax.random.key(4)))
@@ -249,7 +270,7 @@ def test_batches_for_a_learner():
     count = int(mine.sum())
     batch, rows = play.decisions(found, world, weight=0.1, chosen=mine)
     padding = len(rows) - count
-    np.testing.assert_array_equal(batch.agent_state[rows[:count]], found.agent_state[mine])
+    np.testing.assert_array_equal(found.seen[rows[:count]], found.agent_state[mine])
     np.testing.assert_array_equal(batch.legal[:count], found.legal[mine])
     np.testing.assert_array_equal(batch.return_[:count], found.return_[mine].astype(np.float32) - 1)
     np.testing.assert_array_equal(batch.target, batch.return_)

@@ -52,6 +52,8 @@ def test_play_and_responders_where_the_game_is_taken_for_too_large(script, runs,
         max_histories=10,
         episodes=2_000,
         response_updates=2,
+        response_seeds=2,
+        search_simulations=5,
     )
     assert figures["nash_conv"] is None
     # The same network on both sides, seats rotated: the mean is 0 by symmetry.
@@ -60,11 +62,12 @@ def test_play_and_responders_where_the_game_is_taken_for_too_large(script, runs,
     width = head_to_head["high"] - head_to_head["low"]
     assert 0 < width < 0.3
     assert abs(head_to_head["mean"]) < 5 / 1.96 * width / 2
-    bound = figures["nash_conv_lower_bound"]
-    assert bound["low"] < bound["mean"] < bound["high"]
     tree = openspiel.compile_game("kuhn_poker")
     table = saved.table(saved.load(folder / "network"), tree)
-    assert bound["low"] <= exact.nash_conv(tree, table)
+    for name in ("nash_conv_lower_bound", "search_lower_bound"):
+        bound = figures[name]
+        assert bound["low"] < bound["mean"] < bound["high"]
+        assert bound["low"] <= exact.nash_conv(tree, table)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +76,7 @@ def test_play_and_responders_where_the_game_is_taken_for_too_large(script, runs,
         ({"checkpoint": ""}, "checkpoint must be the folder of a run, but is empty."),
         ({"checkpoint": "nowhere"}, "nowhere is not the folder of a run."),
         ({"use": "worst"}, "use must be one of"),
+        ({"response_seeds": 2}, "response_seeds=2 needs response_updates above 0."),
         ({"episodes": 1}, "episodes must be at least 100, but is 1."),
     ],
 )

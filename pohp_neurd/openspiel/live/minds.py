@@ -4,7 +4,7 @@ In lock step most episodes of a block see what others have seen, all of them at 
 called for what is new, and everything else is read from a table of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,7 +13,21 @@ import numpy as np
 import pyspiel
 from jaxtyping import Bool, Float, Int
 
+from pohp_neurd import policy
 from pohp_neurd.openspiel import uniforms
+
+
+def seer(observer: Any, num_seats: int) -> Callable[[Any, int], bytes]:
+    """(state, seat) -> what is seen, as bytes: the game's tensor, the seat, and which actions are legal."""
+    set_from, tensor = observer
+    tails = [row.tobytes() for row in np.eye(num_seats, dtype=np.float32)]
+
+    def see(state: Any, seat: int) -> bytes:
+        set_from(state, seat)
+        # With the mask: nothing promises that a tensor tells what is legal.
+        return tensor.tobytes() + tails[seat] + bytes(state.legal_actions_mask())
+
+    return see
 
 
 class Minds:
@@ -27,25 +41,26 @@ class Minds:
 
         self._host, self._world, self._players = forward, world, players
         networks = [hasattr(player, "parameters") for player in players]
-        self._thought = [_forward(p) if net else None for p, net in zip(players, networks, strict=True)]
+        self.hosted = [hosted(p) if net else None for p, net in zip(players, networks, strict=True)]
+        """The networks among the players; None for others."""
+        self._outputs: list[list[tuple[np.ndarray, np.ndarray | None]]] = [[] for _ in players]
         self._asked = [i for i, p in enumerate(players) if p is not None and not networks[i]]
         self._known: dict[bytes, int] = {}
         self._fresh: list[bytes] = []
-        self._seats = [row.tobytes() for row in np.eye(world.num_seats, dtype=np.float32)]
-        self._pieces: list[np.ndarray] = []
+        self._see = seer(world.observer, world.num_seats)
         # For every player, of every agent state: where actions end in [0, 1), their probabilities, a value.
         shape = (len(players), 256, world.num_actions)
         self._ends, self._chances, self._values = np.zeros(shape), np.zeros(shape), np.zeros(shape[:2])
 
-    def look(self, states: list[Any], seats: list[int]) -> Int[np.ndarray, "N"]:
-        """The numbers of the agent states that `seats` are in; those that are new are thought about."""
-        known, fresh, tails = self._known, self._fresh, self._seats
-        set_from, tensor = self._world.observer.set_from, self._world.observer.tensor
+    def look(self, nodes: Sequence[Any], states: Sequence[Any], seats: Sequence[int]) -> Int[np.ndarray, "N"]:
+        """The numbers of the agent states that `seats` are in; those that are new are thought about.
+
+        `nodes` are of `openings`, which know what is seen; None for a state that is new.
+        """
+        known, fresh, see = self._known, self._fresh, self._see
         rows = []
-        for state, seat in zip(states, seats, strict=True):
-            set_from(state, seat)
-            # With the mask: nothing promises that a tensor tells what is legal.
-            seen = tensor.tobytes() + tails[seat] + bytes(state.legal_actions_mask())
+        for node, state, seat in zip(nodes, states, seats, strict=True):
+            seen = see(state, seat) if node is None else node.seen
             row = known.get(seen)
             if row is None:
                 row = known[seen] = len(known)
@@ -61,8 +76,9 @@ class Minds:
         while last > self._ends.shape[1]:
             self._ends, self._chances = (np.concatenate([a, a], axis=1) for a in (self._ends, self._chances))
             self._values = np.concatenate([self._values, self._values], axis=1)
-        for player, think in enumerate(self._thought):
+        for player, think in enumerate(self.hosted):
             logits, values = (np.zeros(legal.shape, np.float32), None) if think is None else think(seen)
+            self._outputs[player].append((logits, values))
             self._chances[player, first:last], self._ends[player, first:last] = self._host.policies(
                 logits, legal
             )
@@ -74,8 +90,8 @@ class Minds:
         rows: Int[np.ndarray, "N"],
         owner: Int[np.ndarray, "N"],
         uniform: Float[np.ndarray, "N"],
-        states: list[Any],
-        seats: list[int],
+        states: Sequence[Any],
+        seats: Sequence[int],
     ) -> tuple[Int[np.ndarray, "N"], Float[np.ndarray, "N"], Float[np.ndarray, "N"]]:
         """The actions of the players `owner` in `rows`, their probabilities, and the states' values.
 
@@ -92,6 +108,11 @@ class Minds:
             actions[place], likely[place] = action, told[action]
         return actions, likely, self._values[owner, rows].astype(np.float32)
 
+    def thought(self, player: int) -> tuple[Float[np.ndarray, "U A"], Float[np.ndarray, "U"] | None]:
+        """The logits of a player at all agent states so far, and the values if it has a critic."""
+        logits, values = zip(*self._outputs[player], strict=True)
+        return np.concatenate(logits), None if values[0] is None else np.concatenate(values)
+
     def seen(self) -> tuple[Float[np.ndarray, "U D"], Bool[np.ndarray, "U A"]]:
         """The features of all agent states so far, and the actions that are legal there."""
         return self._read(np.frombuffer(b"".join(self._known), np.uint8))
@@ -103,32 +124,70 @@ class Minds:
         return features, np.ascontiguousarray(table[:, size:]).view(bool)
 
 
-def _forward(player: Any) -> Any:
-    """(agent states) -> logits, values, on the host or by JAX."""
-    model, parameters = player.model, jax.device_get(player.parameters)
-    if model.host is not None:
-        return model.host(parameters)
+def hosted(player: Any) -> policy.Hosted:
+    """A network at many agent states, on the host or by JAX."""
+    model = player.model
+    if model.host is None:
+        return _Jax(model.apply, jax.device_get(player.parameters))
+    return model.host(player.parameters)
 
-    def ask(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        # In blocks of one size, so that nothing is compiled twice.
-        blocks = -(-len(seen) // _ROWS)
-        padded = np.zeros((blocks * _ROWS, seen.shape[1]), np.float32)
-        padded[: len(seen)] = seen
-        found = [jax.device_get(_outputs(model.apply, parameters, part)) for part in np.split(padded, blocks)]
-        logits = np.concatenate([output.logits for output in found])[: len(seen)]
-        if found[0].value is None:
-            return logits, None
-        return logits, np.concatenate([output.value for output in found])[: len(seen)]
 
-    return ask
+def summed(
+    parts: Float[np.ndarray, "M K"], rows: Int[np.ndarray, "M"], count: int
+) -> Float[np.ndarray, "U K"]:
+    """The sums of the parts that belong to each of `count` agent states."""
+    from pohp_neurd.openspiel.live import forward
+
+    found = np.zeros((count, parts.shape[1]), np.float32)
+    forward.gather(parts, rows, found)
+    return found
 
 
 _ROWS = 64
 
 
-def _apply(apply: Any, parameters: Any, seen: Any) -> Any:
+class _Jax:
+    """In blocks of one size, so that nothing is compiled twice."""
+
+    def __init__(self, apply: policy.Apply, parameters: Any) -> None:
+        self._apply, self._parameters = apply, parameters
+        self._blocks: list[np.ndarray] = []
+        self._places = np.zeros(0, np.int64)
+
+    def __call__(self, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        count = -(-len(seen) // _ROWS)
+        padded = np.zeros((count, _ROWS, seen.shape[1]), np.float32)
+        padded.reshape(-1, seen.shape[1])[: len(seen)] = seen
+        self._places = np.concatenate([self._places, len(self._blocks) * _ROWS + np.arange(len(seen))])
+        self._blocks.extend(padded)
+        found = [jax.device_get(_outputs(self._apply, self._parameters, part)) for part in padded]
+        logits = np.concatenate([output.logits for output in found])[: len(seen)]
+        if found[0].value is None:
+            return logits, None
+        return logits, np.concatenate([output.value for output in found])[: len(seen)]
+
+    def pullback(self, logits: np.ndarray, values: np.ndarray | None) -> Any:
+        slopes = [logits] if values is None else [logits, values[:, None]]
+        spread = np.zeros((len(self._blocks) * _ROWS, sum(part.shape[1] for part in slopes)), np.float32)
+        spread[self._places] = np.concatenate(slopes, axis=1)
+        total = jax.tree.map(np.zeros_like, self._parameters)
+        for block, part in zip(self._blocks, spread.reshape(len(self._blocks), _ROWS, -1), strict=True):
+            one: Any = (part[:, : logits.shape[1]], None if values is None else part[:, -1])
+            found = jax.device_get(_pulled(self._apply, self._parameters, block, one))
+            total = jax.tree.map(np.add, total, found)
+        return total
+
+
+def _many(apply: Any, parameters: Any, seen: Any) -> Any:
     return jax.vmap(apply, in_axes=(None, 0))(parameters, jnp.asarray(seen))
 
 
+def _back(apply: Any, parameters: Any, seen: Any, slopes: Any) -> Any:
+    return jax.vjp(lambda weights: _many(apply, weights, seen), parameters)[1](policy.Output(*slopes))[0]
+
+
 # One thread: more of them would change the last bits.
-_outputs = jax.jit(_apply, static_argnums=0, compiler_options={"xla_cpu_multi_thread_eigen": False})
+_outputs, _pulled = (
+    jax.jit(function, static_argnums=0, compiler_options={"xla_cpu_multi_thread_eigen": False})
+    for function in (_many, _back)
+)

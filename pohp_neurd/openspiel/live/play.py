@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import checks, learners, neural, policy, types
 from pohp_neurd.openspiel import compile as compiling
-from pohp_neurd.openspiel.live import chances, minds
+from pohp_neurd.openspiel.live import minds, openings
 
 BLOCK = 128
 """Episodes of one block, if nothing is said."""
@@ -34,8 +34,8 @@ class LiveGame(NamedTuple):
     """Length of a network's input: the game's tensor, then the seat as a one-hot vector."""
     max_utility: float
     observer: compiling.Observer
-    deals: chances.Deals
-    """Chance events before the first decision, as far as they are known."""
+    openings: openings.Openings
+    """How episodes begin, as far as it is known."""
 
     def features(self, state: Any, seat: int) -> Float[np.ndarray, "D"]:
         """A network's input at one state; `minds.Minds` collects the same for whole blocks."""
@@ -57,9 +57,8 @@ def live_game(game: str | Any) -> LiveGame:
         raise ValueError(f"{game} gives neither information-state nor observation tensors for a network.")
     observer = compiling.observer(game, view)
     seats, num_actions, size = game.num_players(), game.num_distinct_actions(), len(observer.tensor)
-    return LiveGame(
-        *(game, seats, num_actions, size + seats, float(game.max_utility()), observer), chances.Deals(game)
-    )
+    known = openings.Openings(game, minds.seer(observer, seats), 4 * size)
+    return LiveGame(*(game, seats, num_actions, size + seats, float(game.max_utility()), observer), known)
 
 
 class Sizes(NamedTuple):
@@ -88,35 +87,37 @@ def network(
         outputs = jax.vmap(model.apply, in_axes=(0, None))(parameters, agent_state)
         return jax.tree.map(lambda leaf: leaf[seat], outputs)
 
-    return policy.Model(init, apply, functools.partial(_each_on_host, num_seats))
+    return policy.Model(init, apply, functools.partial(_Each, num_seats))
 
 
-def _on_host(parameters: Any) -> Any:
+def _on_host(parameters: Any) -> policy.Hosted:
     from pohp_neurd.openspiel.live import forward  # numba takes a second to load
 
-    return forward.network(parameters)
+    return forward.Network(parameters)
 
 
-def _each_on_host(num_seats: int, parameters: Any) -> Any:
+class _Each:
     """Every row by the network of its seat."""
-    networks = [_on_host(jax.tree.map(lambda leaf, i=i: leaf[i], parameters)) for i in range(num_seats)]
 
-    def forward(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        seats = np.argmax(seen[:, -num_seats:], axis=1)
-        logits, values = (None, None)
-        for seat, network in enumerate(networks):
-            mine = np.flatnonzero(seats == seat)
-            found, value = network(seen[mine])
-            if logits is None:
-                logits = np.zeros((len(seen), found.shape[1]), np.float32)
-                values = None if value is None else np.zeros(len(seen), np.float32)
-            logits[mine] = found
-            if values is not None:
-                values[mine] = value
-        assert logits is not None, "there is a seat"
-        return logits, values
+    def __init__(self, num_seats: int, parameters: Any) -> None:
+        each = [jax.tree.map(lambda leaf, i=i: leaf[i], parameters) for i in range(num_seats)]
+        self._networks, self._seats = [_on_host(one) for one in each], np.zeros(0, np.int64)
 
-    return forward
+    def __call__(self, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        seats = np.argmax(seen[:, -len(self._networks) :], axis=1)
+        self._seats = np.concatenate([self._seats, seats])
+        found = [network(seen[seats == seat]) for seat, network in enumerate(self._networks)]
+        order = np.argsort(np.argsort(seats, kind="stable"))  # where in all of these each row stands
+        logits = np.concatenate([one for one, _ in found])[order]
+        values = [one for _, one in found if one is not None]
+        return logits, np.concatenate(values)[order] if values else None
+
+    def pullback(self, logits: np.ndarray, values: np.ndarray | None) -> types.Parameters:
+        each = []
+        for seat, network in enumerate(self._networks):
+            mine = self._seats == seat
+            each.append(network.pullback(logits[mine], None if values is None else values[mine]))
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
 
 
 class Network(NamedTuple):
@@ -210,30 +211,33 @@ def play_block(
     *,
     seating: Int[np.ndarray, "E P"] | None = None,
     record: bool = True,
+    mind: minds.Minds | None = None,
 ) -> Play:
     """`num_episodes` whole episodes in lock step; see `play`.
 
-    The outcome is a function of the arguments alone, unless the game samples its own chance events.
+    The outcome is a function of the arguments alone, unless the game samples its own chance events. `mind`,
+    a fresh one of these players, is left with all that it has seen.
     """
     chance, acting = draws
     if seating is None:
         seating = np.zeros((num_episodes, world.num_seats), np.int32)
-    mind = minds.Minds(world, players)
+    mind = mind or minds.Minds(world, players)
     returns = np.zeros((num_episodes, world.num_seats))
     rewarded = world.game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    states, seats, episodes = [], [], []
-    deal = chances.dealer(world.game, world.deals, chance)
+    begin, after, settle = world.openings.begin, world.openings.after, openings.settle
+    nodes, states, seats, episodes = [], [], [], []
     for episode in range(num_episodes):
-        state, seat = deal()
+        node, state, seat = begin(chance)
         if seat < 0:
             returns[episode] = state.returns()  # over without a decision
             continue
+        nodes.append(node)
         states.append(state)
         seats.append(seat)
         episodes.append(episode)
     moments: list[tuple[np.ndarray, ...]] = []
     while states:
-        rows = mind.look(states, seats)
+        rows = mind.look(nodes, states, seats)
         seat_of, episode_of = np.array(seats, np.int32), np.array(episodes, np.int32)
         owner = seating[episode_of, seat_of]
         decided = mind.decide(rows, owner, acting.random(len(states)), states, seats)
@@ -242,19 +246,23 @@ def play_block(
             if rewarded:
                 before[:] = [state.player_return(seat) for state, seat in zip(states, seats, strict=True)]
             moments.append((rows, *decided, seat_of, episode_of, before))
-        going, turns, numbers = [], [], []
-        for state, action, episode in zip(states, decided[0].tolist(), episodes, strict=True):
-            state.apply_action(action)
-            seat = state.current_player()
+        running = zip(nodes, states, decided[0].tolist(), episodes, strict=True)
+        nodes, states, seats, episodes = [], [], [], []
+        for node, state, action, episode in running:
+            if node is not None:
+                node, state, seat = after(node, action, chance)
+            else:
+                state.apply_action(action)
+                seat = state.current_player()
+                if seat == openings.CHANCE:
+                    seat = settle(state, chance)
             if seat < 0:
-                seat = chances.settle(state, chance)
-                if seat < 0:
-                    returns[episode] = state.returns()
-                    continue
-            going.append(state)
-            turns.append(seat)
-            numbers.append(episode)
-        states, seats, episodes = going, turns, numbers
+                returns[episode] = state.returns()
+                continue
+            nodes.append(node)
+            states.append(state)
+            seats.append(seat)
+            episodes.append(episode)
     return _gathered(mind, moments, returns)
 
 
@@ -277,24 +285,23 @@ def _gathered(mind: Any, moments: list[tuple[np.ndarray, ...]], returns: np.ndar
 def decisions(
     played: Play, world: LiveGame, *, weight: float, chosen: Bool[np.ndarray, "M"] | None = None
 ) -> tuple[learners.Decision, Int[np.ndarray, "B"]]:
-    """The (`chosen`) decisions of `played` for a learner, each agent state once; and where each one's stands.
+    """The (`chosen`) decisions of `played` for a learner; and where in `played.seen` each one's state stands.
 
-    Both are padded to sizes that few batches do not share, decisions with a weight of 0.
+    Both are padded to a size that few batches do not share, decisions with a weight of 0.
     Returns are less the game's largest utility, so that none is positive (with rewards on the way: unless
     earlier losses are made good). The same shift is in the critic's targets and, through them, its values.
     """
     rows = np.arange(len(played.seat)) if chosen is None else np.flatnonzero(chosen)
     size = padded_size(len(rows))
-    met, place = np.unique(played.row[rows], return_inverse=True)
 
-    def padded(array: np.ndarray, dtype: type, size: int = size) -> np.ndarray:
+    def padded(array: np.ndarray, dtype: type) -> np.ndarray:
         out = np.zeros((size, *array.shape[1:]), dtype)
         out[: len(array)] = array
         return out
 
     shifted = padded(played.return_[rows] - world.max_utility, np.float32)
     batch = learners.Decision(
-        agent_state=padded(played.seen[met], np.float32, padded_size(len(met))),
+        agent_state=None,
         legal=padded(played.allowed[played.row[rows]], bool),
         action=padded(played.action[rows], np.int32),
         probability=padded(played.probability[rows], np.float32),
@@ -303,16 +310,13 @@ def decisions(
         weight=padded(np.full(len(rows), weight), np.float32),
         target=shifted,
     )
-    return batch, padded(place, np.int32)
+    return batch, padded(played.row[rows], np.int32)
 
 
 def padded_size(count: int) -> int:
-    """The size for `count` rows: at most an eighth more, and one of few, as each is compiled once.
+    """The size for `count` rows: one of few, as each is compiled once.
 
-    >>> [padded_size(count) for count in (5, 64, 65, 81, 2_700)]
-    [64, 64, 72, 88, 2816]
+    >>> [padded_size(count) for count in (5, 64, 65, 2_700)]
+    [64, 64, 128, 4096]
     """
-    eighth = 8
-    while 16 * eighth < count:
-        eighth *= 2
-    return eighth * max(8, -(-count // eighth))
+    return max(64, 1 << (count - 1).bit_length())

@@ -8,6 +8,7 @@ bit as if it had never stopped.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from pohp_neurd import (
     tally_learners,
     types,
 )
-from pohp_neurd.openspiel.live import play
+from pohp_neurd.openspiel.live import minds, play
 
 
 class State(NamedTuple):
@@ -68,7 +69,7 @@ class Trainer:
     model: policy.Model
     """Of `LiveGame.features`, such as `play.network` makes it."""
     learner: learners.Learner
-    """Of the model; its gradient and its step are compiled here."""
+    """Of the model; its slopes and its step are compiled here."""
     batch_episodes: int = 256
     """Episodes of one update."""
     block: int = play.BLOCK
@@ -102,10 +103,9 @@ class Trainer:
                 )
         # One thread: more of them would change the last bits.
         alone = {"xla_cpu_multi_thread_eigen": False}
-        gradient, step = (
-            jax.jit(part, compiler_options=alone) for part in (self.learner.gradient, self.learner.step)
-        )
-        object.__setattr__(self, "learner", self.learner._replace(gradient=gradient, step=step))
+        rows = functools.partial(_slopes, self.learner.slopes)
+        slopes, step = (jax.jit(part, compiler_options=alone) for part in (rows, self.learner.step))
+        object.__setattr__(self, "learner", self.learner._replace(slopes=slopes, step=step))
 
     @property
     def blocks(self) -> int:
@@ -216,13 +216,47 @@ def evidence(
         at_table.append(trainer.opponent)
     size = min(trainer.block, trainer.batch_episodes - block * trainer.block)
     seating = np.tile((~mine).astype(np.int32), (size, 1))
-    played = play.play_block(world, at_table, size, play.streams(words, update, block), seating=seating)
+    mind = minds.Minds(world, at_table)
+    draws = play.streams(words, update, block)
+    played = play.play_block(world, at_table, size, draws, seating=seating, mind=mind)
     learns = seats == update % world.num_seats if trainer.alternating else mine
     chosen = learns[played.seat]
     weight = 1.0 / trainer.batch_episodes
     batch, rows = play.decisions(played, world, weight=weight, chosen=chosen)
-    gradient, info = jax.device_get(trainer.learner.gradient(known, batch, rows))
+    gradient, info = learnt(trainer, known, mind, played, batch, rows)
     return Evidence(gradient, info, int(chosen.sum()), int(batch.legal.sum()))
+
+
+def learnt(
+    trainer: Trainer,
+    known: learners.State,
+    mind: minds.Minds,
+    played: play.Play,
+    batch: learners.Decision,
+    rows: Int[np.ndarray, "B"],
+) -> tuple[types.Parameters, learners.Info]:
+    """The gradient of a block's decisions, and its figures, from what the first player thought as it played.
+
+    Slopes of all decisions in one agent state are added up there, and go back through the network once.
+    """
+    mine, reference = mind.hosted[0], None
+    assert mine is not None, "a network learns"
+    logits, values = mind.thought(0)
+    outputs: Any = policy.Output(logits, values)  # type: ignore[arg-type]  # numpy's
+    if known.magnet is not None:
+        reference = minds.hosted(play.Network(trainer.model, known.magnet))(played.seen)[0]
+    at_decisions = jax.tree.map(lambda leaf: leaf[rows], (outputs, reference))
+    slopes, info = (np.asarray(part) for part in trainer.learner.slopes(known.updates, *at_decisions, batch))
+    total, width = minds.summed(slopes, rows, len(played.seen)), logits.shape[1]
+    gradient = mine.pullback(total[:, :width], None if values is None else total[:, width])
+    return gradient, learners.Info(*info)
+
+
+def _slopes(slopes: Any, *args: Any) -> tuple[Any, Any]:
+    """All slopes of a decision in one row, and all figures in another: each array costs a copy."""
+    found, info = slopes(*args)
+    values = [] if found.value is None else [found.value[:, None]]
+    return jnp.concatenate([found.logits, *values], axis=1), jnp.stack(info)
 
 
 def here(

@@ -1,0 +1,107 @@
+"""How live episodes begin, remembered: what need not be asked of the game again; and its chance events.
+
+Episodes share their first moves with many before them. The tree of these is grown by one history an episode,
+if that has been played before, so that what is played most is in it; a state leaves it as a copy. What is
+remembered changes no draw: each chance node takes one uniform number, known or not.
+"""
+
+import bisect
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+_MOST = 1 << 15
+"""Histories that are remembered."""
+_BYTES = 1 << 26
+"""Memory for them, roughly."""
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+
+
+class Node:
+    """A history: its state, which nobody may change, who decides, what that seat sees, and what follows."""
+
+    __slots__ = ("children", "outcomes", "seat", "seen", "state")
+
+    def __init__(self, state: Any, see: Callable[[Any, int], bytes]) -> None:
+        self.state, self.seat = state, int(state.current_player())
+        self.seen = see(state, self.seat) if self.seat >= 0 else b""
+        self.outcomes = _ends(state.chance_outcomes()) if self.seat == CHANCE else None
+        self.children: dict[int, Node | None] = {}
+        """None for what has been played once."""
+
+
+class Openings:
+    """The tree; `see(state, seat)` is all that decides there, the agent state and what is legal, as bytes."""
+
+    def __init__(self, game: Any, see: Callable[[Any, int], bytes], size: int) -> None:
+        self._game, self._see = game, see
+        # A game that samples its own chance events would repeat, in a copy, what it has drawn.
+        known = game.get_type().chance_mode != pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
+        self._room = min(_MOST, _BYTES // (2048 + size)) if known else 0
+        self._root = Node(game.new_initial_state(), see) if self._room else None
+
+    def begin(self, rng: np.random.Generator) -> tuple[Node | None, Any, int]:
+        """An episode when its first decision is due, or over: where in the tree, its state, who decides."""
+        if self._root is None:
+            state = self._game.new_initial_state()
+            return None, state, settle(state, rng)
+        return self.settled(self._root, rng)
+
+    def after(self, node: Node, action: int, rng: np.random.Generator) -> tuple[Node | None, Any, int]:
+        """What follows in the tree, when the next decision is due; out of it, with a state of its own."""
+        following = node.children.get(action)
+        if following is None:
+            return self._left(node, action, rng)
+        if following.outcomes is not None:
+            return self.settled(following, rng)
+        return following, following.state, following.seat
+
+    def settled(self, node: Node, rng: np.random.Generator) -> tuple[Node | None, Any, int]:
+        """The same after all chance events that are due."""
+        random = rng.random
+        while node.outcomes is not None:
+            outcomes, ends = node.outcomes
+            outcome = outcomes[bisect.bisect_right(ends, random())]
+            following = node.children.get(outcome)
+            if following is None:
+                return self._left(node, outcome, rng)
+            node = following
+        return node, node.state, node.seat
+
+    def _left(self, node: Node, action: int, rng: np.random.Generator) -> tuple[None, Any, int]:
+        state = node.state.child(action)
+        if self._room > 0:
+            self._room -= 1
+            if action in node.children:
+                node.children[action] = Node(state, self._see)
+                state = state.clone()
+            else:
+                node.children[action] = None
+        return None, state, settle(state, rng)
+
+
+def _ends(outcomes: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
+    """The outcomes that are possible, and where the part of each in [0, 1) ends; the last one's at 1.
+
+    What rounding leaves open is below 1e-15 and goes to the last, as nothing else is known of these odds.
+    """
+    possible = [(outcome, probability) for outcome, probability in outcomes if probability > 0]
+    ends = list(itertools.accumulate(probability for _, probability in possible))
+    return [outcome for outcome, _ in possible], [*(end / ends[-1] for end in ends[:-1]), 1.0]
+
+
+def _drawn(known: tuple[list[int], list[float]], uniform: float) -> int:
+    outcomes, ends = known
+    return outcomes[bisect.bisect_right(ends, uniform)]
+
+
+def settle(state: Any, rng: np.random.Generator) -> int:
+    """Plays chance until someone has to decide or it is over; whose turn it is then."""
+    seat = state.current_player()
+    while seat == CHANCE:
+        state.apply_action(_drawn(_ends(state.chance_outcomes()), rng.random()))
+        seat = state.current_player()
+    return seat
