@@ -47,7 +47,7 @@ def load_game(game: str | Any) -> Any:
 
 @contextlib.contextmanager
 def _without_collection() -> Iterator[None]:
-    """Pauses the search for cycles: it would look at millions of tuples again and again, and none is in one."""
+    """Pauses the search for cycles: it looks at millions of tuples again and again, and none is in one."""
     running = gc.isenabled()
     gc.disable()
     try:
