@@ -185,3 +185,24 @@ def test_exploring_play_and_values_of_histories_are_refused_where_they_cannot_be
         self_play.loop(learner, baseline_of="history", update="expected", **options)
     with pytest.raises(ValueError, match="baseline_of must be one of"):
         self_play.loop(learner, baseline_of="world", **options)
+
+
+def test_it_draws_nothing_and_its_counts_are_those_of_the_episodes():
+    """Of a policy that stays as it is, the same episodes with values of histories and without."""
+    tree = openspiel.compile_game("kuhn_poker")
+    arena, key, updates, size = self_play.arena_of(tree), jax.random.key(3), 5, 64
+    still = tally_learners.table(directions.neurd(), step_size=0.0)
+    ended = np.zeros(tree.num_histories)
+    for update in range(updates):
+        uniform = jnp.asarray(tree.legal / tree.legal.sum(axis=1, keepdims=True), jnp.float32)
+        found = rollout.play(arena.board, uniform, size, key=jax.random.fold_in(key, update))
+        np.add.at(ended, np.asarray(found.end), 1)
+    decisions = {}
+    for baseline_of in ("state", "history"):
+        loop = self_play.loop(still, num_episodes=size, baseline_of=baseline_of)
+        state = loop.advance(arena, loop.init(arena, key=key), np.int32(updates), key)
+        decisions[baseline_of] = int(state.steps)
+    assert decisions["state"] == decisions["history"] > 2 * size * updates
+    terminal = tree.player == trees.TERMINAL
+    np.testing.assert_array_equal(np.asarray(state.values.visits)[terminal], ended[terminal])
+    assert state.values.visits[0] == size * updates
