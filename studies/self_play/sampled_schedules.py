@@ -35,9 +35,7 @@ def read(setting):
 def run(game, setting, seed, marks):
     """The rows of one run."""
     flags = read(setting)
-    config, task = runs.build(
-        game_config.Config(game=game, seed=seed, episodes=marks[-1] * 10**6, **flags)
-    )
+    config, task = runs.build(game_config.Config(game=game, seed=seed, episodes=marks[-1] * 10**6, **flags))
     state, done, spent = jax.block_until_ready(task.advance(task.begin(), 1)), 1, 0.0
     for mark in marks:
         updates = -(-mark * 10**6 // config.batch_size)
@@ -51,6 +49,7 @@ def run(game, setting, seed, marks):
 
 
 def main(output, game, seeds, marks, *settings):
+    """Adds the rows that the file does not have."""
     path = pathlib.Path(output)
     if not path.exists():
         path.write_text(",".join(COLUMNS) + "\n")
