@@ -195,7 +195,7 @@ class Config:
         "Whose value that is: of every history of a tree, which takes the noise of later moves too, or of "
         "every state.",
         choices=checks.BASELINES,
-        shown="history for tables on trees, but with SPG; state elsewhere",
+        shown="history on trees, but with SPG; state elsewhere",
         only_for={"update": "sampled"},
     )
     average_over: str = field(
@@ -357,7 +357,7 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
         by_logits = kind == KINDS["table"] and config.learner in checks.LEARNERS
         filled["alternating"] = by_logits or kind == KINDS["table expected"]
     if config.baseline_of is None and config.baseline:
-        suits = kind == KINDS["table"] and config.learner != "spg"
+        suits = kind in (KINDS["table"], KINDS["network"]) and config.learner != "spg"
         filled["baseline_of"] = "history" if suits else "state"
     if filled.get("baseline_of", config.baseline_of) != "history":
         filled["play_exploration"] = config.play_exploration or 0.0
