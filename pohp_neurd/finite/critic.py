@@ -162,9 +162,9 @@ def _of_mover(mine: Bool[Array, "N P"], columns: Float[Array, "N P"]) -> Float[A
     return jnp.sum(jnp.where(mine, columns, 0.0), axis=1, keepdims=True)
 
 
-def _to_table(columns: Float[Array, "N k"], line: Lineage, shape: tuple[int, int]) -> Float[Array, "S A k"]:
+def _to_table(columns: Float[Array, "N k"], line: Lineage, shape: tuple[int, ...]) -> Float[Array, "S A k"]:
     """Sums over the histories that each action of an agent state leads to."""
-    sums = jax.ops.segment_sum(columns, line.entry, shape[0] * shape[1] + 1)
+    sums = jax.ops.segment_sum(columns, line.entry, math.prod(shape) + 1)
     return sums[:-1].reshape(*shape, columns.shape[1])
 
 
