@@ -28,16 +28,18 @@ SAMPLED = {
     "exploration": 0.03,
     "play_exploration": 0.25,
     "batch_size": 1024,
-    "step_size": 1.0,
-    "step_size_decay": 1.0,
+    "step_size": 2.0,
+    "step_size_decay": 0.5,
     "decay_start": 1000,
     "magnet_strength": 0.0125,
-    "magnet_speed": 1.0,
+    "magnet_decay": 0.5,
+    "magnet_speed": 0.7,
     "magnet_speed_decay": 1.0,
     "average_power": 2.0,
 }
-"""What suits sampled updates of a table on a tree, for the solver and for runs alike. Nothing here knows how
-long a run will be: all that decays does so with the updates made."""
+"""What suits sampled updates of a table on a tree, for the solver and for runs alike, with agents that learn
+in turn: such large steps need it. Nothing here knows how long a run will be: all that decays does so with the
+updates made, step size and magnet alike, so that logits always have the same share of a run to settle."""
 
 BASELINES = ("history", "state")
 """What has a value of its own that is subtracted from sampled returns."""

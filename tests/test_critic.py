@@ -1,7 +1,5 @@
 """Values of histories: the sums that they make are the plain ones in expectation, and with less noise."""
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,7 +34,46 @@ def random_policy(tree, rng):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def oracle(tree, values, acting, playing, end):
+def met_as_they_are(tree, acting, playing, row):
+    """Π π(B) / μ(B) of what others than the one to act did on the way to a history."""
+    agent, factor = tree.player[row], 1.0
+    while tree.parent[row] >= 0:
+        above = tree.parent[row]
+        if tree.player[above] not in (trees.CHANCE, agent):
+            at = tree.information_state[above], tree.incoming_action[row]
+            factor *= acting[at] / playing[at]
+        row = above
+    return factor
+
+
+def mean_weights(tree, acting, playing):
+    """The mean of that product over the visits of each state."""
+    reach = history_oracle.reach(tree, playing, tree.information_state)
+    found = np.ones(len(tree.legal))
+    for state in range(len(found)):
+        rows = np.flatnonzero(tree.information_state == state)
+        met = [met_as_they_are(tree, acting, playing, row) for row in rows]
+        found[state] = np.average(met, weights=reach[rows])
+    return found
+
+
+def known_of_states(tree, values, acting, playing):
+    """μ(a) (b(h, a) − V(h)) of every state and action, in the mean over what others may hold."""
+    reach = history_oracle.reach(tree, playing, tree.information_state)
+    known, weights = np.zeros(tree.legal.shape), mean_weights(tree, acting, playing)
+    for state in range(len(tree.legal)):
+        rows = np.flatnonzero(tree.information_state == state)
+        for row in rows:
+            below = list(history_oracle.children(tree, row))
+            agent, actions = tree.player[row], tree.incoming_action[below]
+            mean = acting[state, actions] @ values[below, agent]
+            met = met_as_they_are(tree, acting, playing, row) / weights[state]
+            share = met * reach[row] / reach[rows].sum()
+            known[state, actions] += share * playing[state, actions] * (values[below, agent] - mean)
+    return known
+
+
+def oracle(tree, values, acting, playing, known, weights, end):
     """One episode's sums and every passed history's δ, by walking it backwards."""
     rows = [end]
     while tree.parent[rows[0]] >= 0:
@@ -52,15 +89,8 @@ def oracle(tree, values, acting, playing, end):
         mean = sum(chance * values[each] for chance, each in zip(chances, below, strict=True))
         if agent >= 0:
             action = tree.incoming_action[child]
-            reach = 1.0
-            for before, after in itertools.pairwise(rows[: place + 1]):
-                if tree.player[before] not in (trees.CHANCE, agent):
-                    at = tree.information_state[before], tree.incoming_action[after]
-                    reach *= acting[at] / playing[at]
-            for each in below:
-                chosen = tree.incoming_action[each]
-                known = playing[state, chosen] * (values[each] - mean)[agent]
-                sums[state, chosen] += reach * (known + (each == child) * delta[agent])
+            sums[state, action] += met_as_they_are(tree, acting, playing, row) / weights[state] * delta[agent]
+            sums[state] += known[state]
             delta = acting[state, action] / playing[state, action] * delta
         delta = delta + mean - values[row]
         surprise[row] = delta
@@ -77,7 +107,8 @@ def test_against_a_walk_along_each_episode(tree):
         before = critic.Critic(jnp.asarray(values), jnp.asarray(seen))
         tables = jnp.asarray(acting), jnp.asarray(playing)
         tally, after = TALLY(exact_line(tree), before, *tables, jnp.asarray(ends, jnp.int32))
-    found = [oracle(tree, values, acting, playing, end) for end in ends]
+    known, weights = known_of_states(tree, values, acting, playing), mean_weights(tree, acting, playing)
+    found = [oracle(tree, values, acting, playing, known, weights, end) for end in ends]
     np.testing.assert_allclose(tally.returns, sum(sums for sums, _ in found), atol=1e-10)
     assert float(tally.episodes) == 50
     for row in range(tree.num_histories):
@@ -120,7 +151,7 @@ def moments(tree, values, acting, playing):
 
 
 def advantages(tree, values, acting, playing):
-    """Σ_h μ(a) (q(h, a) − V(h)) over the histories of each state, at the chance of its being met."""
+    """Σ_h μ(a) (q(h, a) − V(h)) over the histories of each state, as likely as others lead there."""
     sums = np.zeros(tree.legal.shape)
     earned = tree.along_paths(tree.rewards)
     shift = tree.shifted_returns - earned
@@ -141,7 +172,7 @@ def advantages(tree, values, acting, playing):
             worth = earned[each] + history_oracle.value(tree, acting, tree.information_state, each)
             gain = worth[agent] + shift[terminal][0, agent] - mean
             sums[state, action] += chance * playing[state, action] * gain
-    return sums
+    return sums / mean_weights(tree, acting, playing)[:, None]
 
 
 def test_in_expectation_they_are_the_advantages_of_the_policy_whatever_the_values_are():
@@ -153,7 +184,7 @@ def test_in_expectation_they_are_the_advantages_of_the_policy_whatever_the_value
     np.testing.assert_allclose(mean, advantages(tree, values, acting, playing), atol=1e-12)
 
 
-def test_with_the_true_values_the_action_that_is_drawn_makes_no_difference():
+def test_with_the_true_values_there_is_no_noise():
     tree = openspiel.compile_game("kuhn_poker")
     acting = random_policy(tree, np.random.default_rng(3))
     states = tree.information_state
@@ -165,16 +196,20 @@ def test_with_the_true_values_the_action_that_is_drawn_makes_no_difference():
             for row in range(len(tree.parent))
         ]
     )
-    _, noise = moments(tree, values, acting, acting)
-    _, plain = moments(tree, np.zeros_like(values), acting, acting)
-    # At a first move what is left is which cards there are; all that comes later is known.
-    assert noise[tree.legal].sum() < 0.2 * plain[tree.legal].sum()
     ends = np.flatnonzero(tree.player == trees.TERMINAL)
     with jax.enable_x64(True):
         before = critic.Critic(jnp.asarray(values), jnp.zeros(tree.num_histories))
         tables = jnp.asarray(acting), jnp.asarray(acting)
         _, after = TALLY(exact_line(tree), before, *tables, jnp.asarray(ends, jnp.int32))
+        found = [TALLY(exact_line(tree), before, *tables, jnp.asarray([end], jnp.int32))[0] for end in ends]
+    each = jax.tree.map(np.asarray, found)
     np.testing.assert_allclose(after.values, values, atol=1e-12)
+    # Nor does what others hold: every visit of a state says the same.
+    for state in range(len(tree.legal)):
+        said = np.stack([one.returns[state] for one in each if one.visits[state].sum()])
+        np.testing.assert_allclose(said, np.broadcast_to(said[0], said.shape), atol=1e-12)
+        assert len(said) > 2
+    assert max(np.abs(one.returns).max() for one in each) > 0.1
 
 
 def test_exploring_play_and_values_of_histories_are_refused_where_they_cannot_be():
@@ -185,3 +220,24 @@ def test_exploring_play_and_values_of_histories_are_refused_where_they_cannot_be
         self_play.loop(learner, baseline_of="history", update="expected", **options)
     with pytest.raises(ValueError, match="baseline_of must be one of"):
         self_play.loop(learner, baseline_of="world", **options)
+
+
+def test_it_draws_nothing_and_its_counts_are_those_of_the_episodes():
+    """Of a policy that stays as it is, the same episodes with values of histories and without."""
+    tree = openspiel.compile_game("kuhn_poker")
+    arena, key, updates, size = self_play.arena_of(tree), jax.random.key(3), 5, 64
+    still = tally_learners.table(directions.neurd(), step_size=0.0)
+    ended = np.zeros(tree.num_histories)
+    for update in range(updates):
+        uniform = jnp.asarray(tree.legal / tree.legal.sum(axis=1, keepdims=True), jnp.float32)
+        found = rollout.play(arena.board, uniform, size, key=jax.random.fold_in(key, update))
+        np.add.at(ended, np.asarray(found.end), 1)
+    decisions = {}
+    for baseline_of in ("state", "history"):
+        loop = self_play.loop(still, num_episodes=size, baseline_of=baseline_of)
+        state = loop.advance(arena, loop.init(arena, key=key), np.int32(updates), key)
+        decisions[baseline_of] = int(state.steps)
+    assert decisions["state"] == decisions["history"] > 2 * size * updates
+    terminal = tree.player == trees.TERMINAL
+    np.testing.assert_array_equal(np.asarray(state.values.visits)[terminal], ended[terminal])
+    assert state.values.visits[0] == size * updates

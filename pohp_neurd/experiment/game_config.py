@@ -37,7 +37,7 @@ _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "cooling": (0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
     "decay_start": (_TABLE["decay_start"], 100, 900, 900, 100, 540, 100, 300, 300),
     "magnet_strength": (_TABLE["magnet_strength"], 0.05, 0.012, 0.012, 0.05, 0.016, 0.1, 0.02, 0.02),
-    "magnet_decay": (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "magnet_decay": (_TABLE["magnet_decay"], 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     "magnet_speed": (_TABLE["magnet_speed"], 8.0, 2.0, 2.0, 1.0, 1.0, 0.4, 2.0, 2.0),
     "magnet_speed_decay": (_TABLE["magnet_speed_decay"], 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0),
     "average_power": (_TABLE["average_power"], 4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
@@ -195,7 +195,7 @@ class Config:
         "Whose value that is: of every history of a tree, which takes the noise of later moves too, or of "
         "every state.",
         choices=checks.BASELINES,
-        shown="history for tables on trees, but with SPG; state elsewhere",
+        shown="history on trees, but with SPG; state elsewhere",
         only_for={"update": "sampled"},
     )
     average_over: str = field(
@@ -214,7 +214,7 @@ class Config:
         None,
         "Update one agent at a time: at each update another; by expected updates of tables on trees, each in "
         "turn.",
-        shown="true for those, else false",
+        shown="true for tables on trees, but for regret minimisers that sample; else false",
     )
     threshold: float | None = field(
         None,
@@ -354,9 +354,10 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     if config.learner in checks.MINIMIZERS and config.step_size is None:
         filled["step_size"] = checks.STEP_SIZE
     if config.alternating is None:
-        filled["alternating"] = kind == KINDS["table expected"]
+        by_logits = kind == KINDS["table"] and config.learner in checks.LEARNERS
+        filled["alternating"] = by_logits or kind == KINDS["table expected"]
     if config.baseline_of is None and config.baseline:
-        suits = kind == KINDS["table"] and config.learner != "spg"
+        suits = kind in (KINDS["table"], KINDS["network"]) and config.learner != "spg"
         filled["baseline_of"] = "history" if suits else "state"
     if filled.get("baseline_of", config.baseline_of) != "history":
         filled["play_exploration"] = config.play_exploration or 0.0

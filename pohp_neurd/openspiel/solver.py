@@ -40,7 +40,7 @@ _SUITED = {
     ("tree", "sampled"): _Suited(
         _SAMPLED["exploration"],
         _decaying(_SAMPLED["step_size"], power=_SAMPLED["step_size_decay"], start=_START),
-        _SAMPLED["magnet_strength"],
+        _decaying(_SAMPLED["magnet_strength"], power=_SAMPLED["magnet_decay"], start=_START),
         _decaying(_SAMPLED["magnet_speed"] / _START, power=_SAMPLED["magnet_speed_decay"], start=_START),
         average_power=_SAMPLED["average_power"],
     ),
@@ -67,7 +67,7 @@ class NeuRDCIXSolver:
       update: "expected", from exact values, or "sampled", from episodes.
       learner: "neurd_cix", "neurd" or "spg"; or a regret minimiser at every information state of a tree:
         "regret_matching" (CFR), "rm_plus" (CFR+), "predictive_rm_plus" (PCFR+) or "optimistic_hedge". An
-        expected update on a tree is a turn of every player.
+        expected update on a tree is a turn of every player, a sampled one of the first three of one player.
       exploration: η of NeuRD-CIX, and of sampled regrets; by default 0, where sampled 0.03, on a graph 0.02.
       play_exploration: ε, with which sampled episodes are played by (1 − ε) π + ε uniform, and corrected for
         that; by default 0.25 on a tree, where every history has a learnt value. SPG has none.
@@ -182,6 +182,7 @@ class NeuRDCIXSolver:
                 num_episodes=batch_size,
                 scale=scale,
                 update=update,
+                alternating=sampled and not self._forgets and learner in checks.LEARNERS,
                 average=average,
                 baseline_of="history" if of_histories else "state",
                 play_exploration=play_exploration,

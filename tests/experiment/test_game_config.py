@@ -97,11 +97,13 @@ def test_schedules():
     assert float(game.step_size(config)(300)) == pytest.approx(4.0)
     config = dataclasses.replace(config, exploration=0.4, exploration_decay=1.0)
     assert float(game.rule(config).exploration(100)) == pytest.approx(0.2)
-    config = dataclasses.replace(config, magnet_strength=0.1, magnet_speed=2.0, magnet_speed_decay=1.0)
+    config = dataclasses.replace(
+        config, magnet_strength=0.1, magnet_decay=2.0, magnet_speed=2.0, magnet_speed_decay=1.0
+    )
     magnet = game.magnet(config)
     assert float(magnet.speed(0)) == pytest.approx(2 / 100)
     assert float(magnet.speed(900)) == pytest.approx(2 / 1000)
-    assert float(magnet.strength(900)) == pytest.approx(0.1)
+    assert float(magnet.strength(900)) == pytest.approx(0.1 / 100)
     assert game.magnet(dataclasses.replace(config, magnet_strength=0.0)) is None
 
 

@@ -231,6 +231,20 @@ def test_regret_minimizers_resume_to_the_bit(precision, tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("flags", [{}, {"learner": "rm_plus"}, {"policy": "neural", "hidden_layers": (8,)}])
+def test_values_of_histories_resume_to_the_bit(flags, tmp_path, monkeypatch):
+    config = dataclasses.replace(SMALL, baseline_of="history", checkpoint_every=1, **flags)
+    game.run(config, tmp_path / "whole")
+    run_until(monkeypatch, config, tmp_path / "run", 13, signal.SIGTERM)
+    game.run(config, tmp_path / "run", resume=True)
+    assert_same_run(tmp_path / "run", tmp_path / "whole", config)
+    # The values are part of what was compared: every history's visits, of all episodes at the root.
+    _, task = game.build(config)
+    last = checkpoint.restore(tmp_path / "run" / "checkpoints", task.kept(task.begin())).tree
+    assert last.loop.values.visits[0] == config.episodes
+
+
+@pytest.mark.thorough
 def test_a_live_run_resumes_to_the_bit(tmp_path, monkeypatch):
     config = game_config.Config(
         game="kuhn_poker", policy="neural", play="live", hidden_layers=(8,), episodes=6 * 32, batch_size=32,
