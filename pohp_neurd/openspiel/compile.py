@@ -376,7 +376,7 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     rows, tensors = tree_builder.Rows(), []
     states, actions_of = rows.states, rows.actions
-    # An entry: the state before, whether it is needed no more, and what its row will say of how it was reached.
+    # An entry: the state before, whether that is needed no more, and what the row says of how it was reached.
     nothing = [0.0] * game.num_players()
     stack = [(game.new_initial_state(), False, -1, -1, 1.0, 0, nothing)]
     row, used = 0, 0
