@@ -132,6 +132,12 @@ def claims(summary):
         "goofspiel": f"{floor('Goofspiel-4', seen)} against {floor('Goofspiel-4', full)}",
         "hex": f"{floor('ADH 3x2', seen)} against {floor('ADH 3x2', full)}",
         "large": f"{floor('ADH3', seen)} in ADH3, {floor('APTTT', seen)} in APTTT",
+        "window": f"{floor('ADH3', 'window:1')} and {floor('APTTT', 'window:1')} in a quarter of the updates",
+        "large nodes": f"{found['APTTT', seen]['nodes']:,} nodes with the observation and "
+        f"{found['APTTT', 'window:1']['nodes']:,} with `window:1`",
+        "large update": f"{milliseconds('APTTT', seen)} instead of {milliseconds('APTTT', 'window:1')}",
+        "minute": f"{floor('APTTT', seen, 'floor_60_s')} against {floor('APTTT', 'window:1', 'floor_60_s')}",
+        "sampled boards": f"{sampled('APTTT', 'window:1')} against {sampled('APTTT', seen)} in APTTT",
         "nodes": f"{found['ADH 3x2', seen]['nodes']:,} nodes instead of {found['ADH 3x2', full]['nodes']:,}",
         "update": f"{milliseconds('ADH 3x2', seen)} instead of {milliseconds('ADH 3x2', full)} an update",
         "liar's update": f"{milliseconds(LIAR, seen)} instead of {milliseconds(LIAR, full)}",
