@@ -158,7 +158,7 @@ def draw(path, rows):
     from pohp_neurd.results import figures
 
     games = list(dict.fromkeys(row["game"] for row in rows))
-    with figures.figure(path, width=3.4 * len(games), height=3.6) as page:
+    with figures.figure(path, width=3.0 * len(games), height=4.0) as page:
         for place, game in enumerate(games):
             axes = page.add_subplot(1, len(games), place + 1)
             lines = dict.fromkeys((row["solver"], row["policy"]) for row in rows if row["game"] == game)
@@ -174,10 +174,11 @@ def draw(path, rows):
                     color=f"C{kinds.index(solver)}",
                     linestyle="--" if solver in THEIRS else ":" if policy == "current" else "-",
                 )
-            axes.set(xscale="log", yscale="log", xlabel="CPU seconds", title=game.split("(game=")[-1][:28])
+            title = game.split("(game=")[-1].split("(imp_info")[0]
+            axes.set(xscale="log", yscale="log", xlabel="CPU seconds", title=title)
             if place == 0:
                 axes.set(ylabel="NashConv")
-                axes.legend(fontsize=6)
+        figures.legend_below(page, *page.axes[0].get_legend_handles_labels(), ncols=6)
 
 
 def main():

@@ -122,6 +122,7 @@ def test_against_a_walk_along_each_episode(tree):
             np.testing.assert_array_equal(after.values[row], values[row])
 
 
+@pytest.mark.thorough
 def test_without_values_and_exploration_the_sums_are_the_plain_ones(tree):
     """The reduction: a critic that has seen nothing takes nothing away."""
     arena = self_play.arena_of(tree)
@@ -222,6 +223,7 @@ def test_exploring_play_and_values_of_histories_are_refused_where_they_cannot_be
         self_play.loop(learner, baseline_of="world", **options)
 
 
+@pytest.mark.thorough
 def test_it_draws_nothing_and_its_counts_are_those_of_the_episodes():
     """Of a policy that stays as it is, the same episodes with values of histories and without."""
     tree = openspiel.compile_game("kuhn_poker")

@@ -106,7 +106,7 @@ GAMES = (
     Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 0, 0, 10, ("fading", "stable")),
     Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 1, **_LARGE),
     Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 1, **_LARGE),
-    Game("LD2D5F", "liars_dice(dice_sides=5,numdice=2)", "observations", 2, **_LARGE),
+    Game("LD2D5F", "liars_dice(dice_sides=5,numdice=2)", "observations", 1, **_LARGE),
 )
 """The first four are small enough for agents that remember everything; ADH 3x2 stands for ADH3 there."""
 

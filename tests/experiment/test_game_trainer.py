@@ -104,6 +104,7 @@ def test_deep_sea_is_learnt_without_an_average(tmp_path):
     assert figures["nash_conv"] < 0.05
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("learner", ["neurd_cix", "rm_plus"])
 def test_sampled_runs_and_the_solver_have_the_same_defaults(learner):
     """To the last bit: one seed, one policy."""

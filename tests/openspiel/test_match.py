@@ -203,6 +203,7 @@ def test_the_best_responder_is_chosen_on_other_episodes_than_it_is_judged_on(mon
     assert kept[6] is kept[4] is not kept[5]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("game", "least"), [("kuhn_poker", 0.4), ("tic_tac_toe", 1.4)])
 def test_search_gains_no_more_than_a_best_response(game, least):
     """Against uniform play: 400 episodes, 50 simulations a move; NashConv within 5 standard errors above."""

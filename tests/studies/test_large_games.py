@@ -91,7 +91,8 @@ def test_costs_are_told_as_they_were_measured():
 
 def test_liars_dice_is_told_as_in_the_study_of_memory():
     rows = table.select(
-        table.read(ROWS.parent / "memory" / "curves.csv"), {"game": "liars_dice(dice_sides=5,numdice=2)"}
+        table.read(ROWS.parent / "memory" / "curves.csv"),
+        {"game": "liars_dice(dice_sides=5,numdice=2)", "agent_state": "observation", "update": "expected"},
     )
     last = rows[-1]
     reached, seconds = f"{last['exploitability']:.3f}", f"{last['training_seconds']:.0f} s"

@@ -18,6 +18,7 @@ def recorded():
     return {name: table.read(RECORDED / f"{name}.csv") for name in ("cells", "curves", "summary")}
 
 
+@pytest.mark.thorough
 def test_a_study_leaves_its_rows_and_goes_on_where_it_stopped(tmp_path):
     first = memory.run(tmp_path, [TINY], updates=["expected"])
     before = (tmp_path / "curves.csv").read_text()
@@ -121,8 +122,8 @@ def claims(summary):
         row = found[game, agent_state]
         return f"{row['sampled']:.3f} [{row['sampled_low']:.3f}, {row['sampled_high']:.3f}]"
 
-    def milliseconds(game, agent_state):
-        return f"{1000 * found[game, agent_state]['update_seconds']:.2g} ms"
+    def milliseconds(game, agent_state, digits=2):
+        return f"{1000 * found[game, agent_state]['update_seconds']:.{digits}g} ms"
 
     full, seen, leduc = "information_state", "observation", "Leduc poker"
     return {
@@ -135,7 +136,7 @@ def claims(summary):
         "window": f"{floor('ADH3', 'window:1')} and {floor('APTTT', 'window:1')} in a quarter of the updates",
         "large nodes": f"{found['APTTT', seen]['nodes']:,} nodes with the observation and "
         f"{found['APTTT', 'window:1']['nodes']:,} with `window:1`",
-        "large update": f"{milliseconds('APTTT', seen)} instead of {milliseconds('APTTT', 'window:1')}",
+        "large update": f"{milliseconds('APTTT', seen, 3)} instead of {milliseconds('APTTT', 'window:1', 3)}",
         "minute": f"{floor('APTTT', seen, 'floor_60_s')} against {floor('APTTT', 'window:1', 'floor_60_s')}",
         "sampled boards": f"{sampled('APTTT', 'window:1')} against {sampled('APTTT', seen)} in APTTT",
         "nodes": f"{found['ADH 3x2', seen]['nodes']:,} nodes instead of {found['ADH 3x2', full]['nodes']:,}",

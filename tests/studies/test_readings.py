@@ -50,6 +50,7 @@ def test_an_actor_of_one_step_differs_by_its_return_alone(monkeypatch):
     assert count(found) == count(wanted) == 80 - 32
 
 
+@pytest.mark.thorough
 def test_the_actor_does_not_move_the_critics_torso():
     reading = readings.READINGS["critic_torso"]
     life, agent = lived(reading, 1)
