@@ -56,7 +56,7 @@ def evaluate(config: Config, tell: Callable[[str], None] = print) -> dict[str, A
             num_seeds=config.response_seeds,
             seed=config.seed,
         )
-        figures["nash_conv_lower_bound"] = _bounded("Trained responders", bound, figures, tell)
+        figures["nash_conv_lower_bound"] = _bounded("Trained responders gain", bound, figures, tell)
     if config.search_simulations:
         bot = match.Search(openspiel.load_game(mine.about.game), config.search_simulations, config.seed)
         bound = match.bound(
@@ -66,20 +66,17 @@ def evaluate(config: Config, tell: Callable[[str], None] = print) -> dict[str, A
             num_episodes=config.episodes,
             seed=config.seed,
         )
-        figures["search_lower_bound"] = _bounded("Search", bound, figures, tell)
+        figures["search_lower_bound"] = _bounded("Search gains", bound, figures, tell)
     return figures
 
 
 def _bounded(
-    who: str, bound: match.BestResponseBound, figures: dict[str, Any], tell: Callable[[str], None]
+    words: str, bound: match.BestResponseBound, figures: dict[str, Any], tell: Callable[[str], None]
 ) -> dict[str, Any]:
     """A lower bound as figures, told beside the exact value where there is one."""
     found, exactly = bound.nash_conv, figures["nash_conv"]
     beside = "" if exactly is None else f", and is {exactly:.4f} exactly"
-    verb = "gains" if who == "Search" else "gain"
-    tell(
-        f"{who} {verb} {found.mean:.4f} ({_interval(found)}): NashConv is at least that, up to chance{beside}"
-    )
+    tell(f"{words} {found.mean:.4f} ({_interval(found)}): NashConv is at least that, up to chance{beside}")
     return {**found._asdict(), "gains": [gain.mean for gain in bound.gains]}
 
 

@@ -63,8 +63,7 @@ class Openings:
         """The same after all chance events that are due."""
         random = rng.random
         while node.outcomes is not None:
-            outcomes, ends = node.outcomes
-            outcome = outcomes[bisect.bisect_right(ends, random())]
+            outcome = _drawn(node.outcomes, random())
             following = node.children.get(outcome)
             if following is None:
                 return self._left(node, outcome, rng)
