@@ -25,7 +25,7 @@ ESTIMATORS = ("cix", "ix")
 """Of sampled regrets; at exploration 0 both are importance weights."""
 
 SAMPLED = {
-    "exploration": 0.03,
+    "exploration": 0.01,
     "play_exploration": 0.25,
     "batch_size": 1024,
     "step_size": 2.0,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from pohp_neurd import checks, estimators, types
 
@@ -214,6 +214,22 @@ def summed_direction(
         return rule.direction(jnp.asarray(probabilities), decision, exploration)
 
     return jnp.sum(jax.vmap(of_one_action)(jnp.arange(sums.shape[0])), axis=0)
+
+
+def corrected(tally: Tally, acting: Float[Array, "S A"], legal: Bool[types.ArrayLike, "S A"]) -> Tally:
+    """The tally as if its actions had been drawn from `acting`, π: returns count π(a) / μ(a).
+
+    NeuRD-CIX then divides by β of π. So an action that π hardly ever takes moves its logit little, however
+    often play tries it, and the current policy settles; with β of μ it does not.
+    """
+    if tally.probabilities is None:
+        return tally
+    # Not quite zero, so that an action whose probability underflows still has its share of the sum.
+    limits = jnp.finfo(acting.dtype)
+    acting = jnp.where(legal, jnp.maximum(acting, limits.tiny / limits.eps), 0.0)
+    drawn = tally.probabilities
+    ratio = acting / jnp.where(drawn > 0, drawn, 1.0)
+    return tally._replace(returns=tally.returns * ratio, probabilities=acting)
 
 
 def regrets(estimator: str, exploration: float | types.Schedule) -> Rule:

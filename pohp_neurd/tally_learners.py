@@ -148,6 +148,7 @@ def table(
         logits, values = state.table.logits, jnp.asarray(state.table.values)
         visits = jnp.sum(tally.visits, axis=1)
         baseline = values if baseline_rate else None
+        tally = _corrected(tally, logits, seats)
         direction, info = _follow(rule, shape, seats, logits, None, baseline, tally, updates)
         size = jnp.asarray(directions.read(step_size, updates), dtype)
         divisor = _divisor(average_over, visits, tally)
@@ -331,6 +332,7 @@ def network(
         seats: Seats, state: NetworkState, tally: directions.Tally, updates: Int[Array, ""]
     ) -> tuple[NetworkState, learners.Info]:
         found, pull_back = jax.vjp(functools.partial(outputs_of, seats), state.parameters)
+        tally = _corrected(tally, found.logits, seats)
         reference = None if magnet is None else outputs_of(seats, state.magnets).logits
         values = found.value if baseline else None
         direction, info = _follow(rule, shape, seats, found.logits, reference, values, tally, updates)
@@ -363,6 +365,12 @@ def network(
         return NetworkState(*(tuple(part) for part in zip(*parts, strict=True)))
 
     return TallyLearner(init, outputs, update)
+
+
+def _corrected(tally: directions.Tally, logits: Float[Array, "S A"], seats: Seats) -> directions.Tally:
+    """As if drawn from the policy of these logits. Minimisers do without: theirs may never take an action."""
+    acting = jax.vmap(policy.probabilities)(logits, seats.all.legal)
+    return directions.corrected(tally, acting, jnp.asarray(seats.all.legal))
 
 
 def _divisor(average_over: str, visits: Float[Array, "S"], tally: directions.Tally) -> Array:

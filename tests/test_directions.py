@@ -128,3 +128,42 @@ def test_expected_full_exploration_is_spg_up_to_the_common_part_given_the_value(
     np.testing.assert_allclose(full - full.mean(), spg - spg.mean(), atol=1e-14)
     without, _ = oracles.moments(of_all_actions(directions.neurd_cix_direction, 1.0)[:, :3], PI[:3])
     assert np.max(np.abs(without - without.mean() - spg + spg.mean())) > 0.1
+
+
+def test_what_was_drawn_from_another_policy_counts_as_if_drawn_from_ours():
+    """Exact expectation: Σ_a μ(a) π(a) / μ(a) q(a) / β(π(a)), whatever μ is; nothing changes where μ is π."""
+    rng = np.random.default_rng(8)
+    acting, playing = (rng.dirichlet(np.ones(4), size=3) for _ in range(2))
+    worth, legal, exploration = -rng.exponential(size=(3, 4)), np.ones((3, 4), bool), 0.2
+    with jax.enable_x64(True):
+        drawn = directions.Tally(*map(jnp.asarray, (playing * worth, playing, 1.0, playing)))
+        found = directions.corrected(drawn, jnp.asarray(acting), legal)
+        summed = [
+            directions.neurd_cix_summed(*row, exploration)
+            for row in zip(found.probabilities, found.returns, legal, strict=True)
+        ]
+        same = directions.corrected(drawn, jnp.asarray(playing), legal)
+    estimates = acting * worth / np.minimum(1, acting + exploration)
+    wanted = estimates - (acting * estimates).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.stack(summed), wanted, atol=1e-12)
+    np.testing.assert_allclose(same.returns, drawn.returns, atol=1e-15)
+    np.testing.assert_array_equal(found.visits, drawn.visits)
+
+
+@pytest.mark.parametrize("exploration", [0.0, 0.1])
+def test_an_action_whose_probability_underflows_has_its_share(exploration):
+    acting, playing, worth = np.array([[0.0, 1.0]]), np.array([[0.25, 0.75]]), np.array([[-1.0, -0.5]])
+    tally = directions.Tally(
+        *(jnp.asarray(each, jnp.float32) for each in (playing * worth, playing, 1.0, playing))
+    )
+    legal = np.ones((1, 2), bool)
+    found = directions.corrected(tally, jnp.asarray(acting, jnp.float32), legal)
+    direction = directions.neurd_cix_summed(found.probabilities[0], found.returns[0], legal[0], exploration)
+    # Unbiased without exploration; with it, an action that is never taken says nothing.
+    wanted = [-1.0 + 0.5, 0.0] if exploration == 0 else [0.5, 0.0]
+    np.testing.assert_allclose(direction, wanted, atol=1e-6)
+
+
+def test_a_tally_of_our_own_policy_is_left_as_it_is():
+    tally = directions.Tally(*(jnp.ones((1, 2)) for _ in range(2)), jnp.ones(()))
+    assert directions.corrected(tally, jnp.ones((1, 2)) / 2, np.ones((1, 2), bool)) is tally

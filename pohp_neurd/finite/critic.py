@@ -7,10 +7,10 @@ of an episode e is its return less the value. Then
 
     x(a) = 1{a = A} δ(h, A) + μ(a) (b(h, a) − V(h)),    δ(h) = e(h) + π(A) / μ(A) δ(h, A)
 
-has the expectation μ(a) (q(h, a) − V(h)) of 1{a = A} (G − V(h)), whatever b is: divided by μ(a), or by
-CIX's β, it says on average what the paper's estimator says (after Schmid et al. 2019). A visit of h counts
-π(B) / μ(B) for each action B that others took on the way, over the mean of that at its agent state: others
-are met as they are, not as they explore.
+has the expectation μ(a) (q(h, a) − V(h)) of 1{a = A} (G − V(h)), whatever b is: times π(a) / μ(a)
+(`directions.corrected`) and divided by CIX's β, it says on average what the paper's estimator says of π
+(after Schmid et al. 2019). A visit of h counts π(B) / μ(B) for each action B that others took on the way,
+over the mean of that at its agent state: others are met as they are, not as they explore.
 
 What is known without the episode, the second part, is not taken at the history that it came to, but in the
 mean over all that the agent cannot tell from it, as likely as chance and π lead others there: in self-play

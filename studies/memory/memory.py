@@ -102,11 +102,11 @@ _LARGE: dict[str, Any] = {
 GAMES = (
     Game("Leduc poker", "leduc_poker", "string", 2, 100_000, 1_000, 5, 18),
     Game("Goofspiel-4", _IN_TURNS, "string", 1, 100_000, 1_000, 5, 18),
-    Game("Liar's Dice", "liars_dice", "observations", 2, 3_000, 1_000, 5, 8, _STABLE),
-    Game("ADH 3x2", _SMALL_HEX, "string", 1, 5_000, 0, 0, 10, ("fading", "stable")),
-    Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 1, **_LARGE),
-    Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 1, **_LARGE),
-    Game("LD2D5F", "liars_dice(dice_sides=5,numdice=2)", "observations", 1, **_LARGE),
+    Game("Liar's Dice", "liars_dice", "observations", 6, 3_000, 1_000, 5, 8, _STABLE),
+    Game("ADH 3x2", _SMALL_HEX, "string", 3, 5_000, 0, 0, 10, ("fading", "stable")),
+    Game("APTTT", "phantom_ttt(gameversion=abrupt)", "string", 2, **_LARGE),
+    Game("ADH3", "dark_hex(board_size=3,gameversion=adh)", "string", 2, **_LARGE),
+    Game("LD2D5F", "liars_dice(dice_sides=5,numdice=2)", "observations", 2, **_LARGE),
 )
 """The first four are small enough for agents that remember everything; ADH 3x2 stands for ADH3 there."""
 
