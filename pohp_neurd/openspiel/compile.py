@@ -381,6 +381,7 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
     # and what everyone has earned before.
     stack = [(game.new_initial_state(), -1, False, 0, [0.0] * game.num_players())]
     row, used = 0, 0
+    chance = int(pyspiel.PlayerId.CHANCE)  # to compare with the enumeration itself takes as long as a move
     with tqdm.tqdm(desc="compiling", unit=" histories", delay=3, disable=None, leave=False) as progress:
         while stack:
             if row % _REFRESH == 0:
@@ -390,6 +391,7 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                     f"{_title(game)} has more than {max_histories:,} histories (stopped after "
                     f"{row:,}): raise max_histories, or play it live instead."
                 )
+            row += 1
             state, action, is_last, depth, earned = stack.pop()
             if is_last:
                 state.apply_action(action)  # a copy takes most of the time
@@ -424,7 +426,7 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                     rows.check_actions(identity, number, state.legal_actions())
                 level.kinds.append(number)
                 actions = actions_of[number]
-            elif player == pyspiel.PlayerId.CHANCE:
+            elif player == chance:
                 level.kinds.append(tree.CHANCE)
                 outcomes = state.chance_outcomes()
                 level.outcomes.extend(outcomes)
@@ -434,14 +436,13 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                 level.kinds.append(tree.TERMINAL)
                 if not rewarded_anywhere:
                     level.rewards.extend(state.returns())
-                actions = []
-            if actions and depth + 1 == len(levels):
+                continue
+            depth, is_last = depth + 1, True
+            if actions and depth == len(levels):
                 levels.append(tree_builder.Level())
-            is_last = True
             for action in reversed(actions):
-                stack.append((state, action, is_last, depth + 1, earned))
+                stack.append((state, action, is_last, depth, earned))
                 is_last = False
-            row += 1
     return rows, np.frombuffer(tensors, np.float32).reshape(len(states), -1) if tensors else None
 
 
