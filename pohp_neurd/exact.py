@@ -330,8 +330,8 @@ def _is_sound(form: sequence_form.SequenceForm, policy: Array) -> Array:
 @functools.partial(jax.jit, static_argnames="agent")
 def _respond(form: sequence_form.SequenceForm, policy: Array, agent: int) -> tuple[Array, Array | None]:
     """The best response's value, and its action values as a table with only the agent's entries filled."""
-    acting = evaluation.profile(form, evaluation.slots(form, policy))
-    found = evaluation.best_response(form, evaluation.rewards(form, acting, agent), agent)
+    plans = evaluation.profile(form, evaluation.slots(form, policy)).plans
+    found = evaluation.best_response(form, evaluation.rewards(form, plans, agent), agent)
     if form.slot is None:
         return found.value, None
     slots = [jnp.zeros(other.entry.shape, policy.dtype) for other in form.agents]

@@ -176,7 +176,7 @@ def test_single_precision_follows_double():
     for run in runs:
         run.advance(200)
     single, double = (exact.nash_conv(tree, run.tables()[1]) for run in runs)
-    assert runs[0].state.learner.acting.plans[0].dtype == jnp.float32
+    assert runs[0].state.learner.plans[0].dtype == jnp.float32
     assert single == pytest.approx(double, rel=0.05)
 
 

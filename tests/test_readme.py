@@ -67,6 +67,6 @@ def test_speed_ratios_are_the_recorded_ones():
     text = README.read_text(encoding="utf-8")
     recorded = "".join(file.read_text() for file in (ROOT / "studies" / "speed").glob("*.txt"))
     ratios = re.findall(r"\| ([\d,.]+x) \|", text)
-    assert len(ratios) == 7
+    assert len(ratios) == 8
     for ratio in ratios:
         assert re.search(rf" {re.escape(ratio)}( \(bar|$)", recorded, re.MULTILINE), ratio

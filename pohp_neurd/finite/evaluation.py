@@ -8,9 +8,10 @@ does all, which is slower and compiles nothing.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Float, Int, Num
 
 from pohp_neurd.finite import sequence_form
 from pohp_neurd.types import ArrayLike as Array
@@ -19,6 +20,18 @@ from pohp_neurd.types import ArrayLike as Array
 def _numpy(array: Array) -> Any:
     """The library of an array."""
     return np if isinstance(array, np.ndarray | np.generic) else jnp
+
+
+_ONE_BY_ONE = jax.lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
+
+
+def at(array: Num[Array, "_"], places: Int[Array, "..."]) -> Any:
+    """`array[places]`; no place is outside or negative, which JAX's own would look for again and again."""
+    if isinstance(array, np.ndarray):
+        return array[places]
+    starts = jax.lax.expand_dims(places, (places.ndim,))
+    mode = jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    return jax.lax.gather(array, starts, _ONE_BY_ONE, (1,), mode=mode)
 
 
 Rectangles = list[list[Float[Array, "_ _"]]]
@@ -89,7 +102,7 @@ def realization_plan(
     numpy, dtype = _numpy(like), like.dtype
     plan = [numpy.ones(1, dtype)]
     for level, pieces in zip(agent.levels, rows, strict=True):
-        above = plan[-1][level.parent] if len(plan) > 1 else numpy.ones(level.parent.shape, dtype)
+        above = at(plan[-1], level.parent) if len(plan) > 1 else numpy.ones(level.parent.shape, dtype)
         start, products = 0, []
         for piece in pieces:
             products.append((piece * above[start : start + len(piece), None]).reshape(-1))
@@ -107,10 +120,10 @@ class Rewards(NamedTuple):
     """After each sequence that any follow before the agent's next turn, level by level."""
 
 
-def rewards(form: sequence_form.SequenceForm, acting: Profile, agent: int) -> Rewards:
+def rewards(form: sequence_form.SequenceForm, plans: list[Float[Array, "_"]], agent: int) -> Rewards:
     """The sums over all rewards, which every other quantity of the agent starts from."""
-    others = [plan for other, plan in enumerate(acting.plans) if other != agent]
-    like = acting.plans[agent]
+    others = [plan for other, plan in enumerate(plans) if other != agent]
+    like = plans[agent]
     at_root = _sum(form.agents[agent].at_root, others, like).sum()
     return Rewards(at_root, [_sum(level.rewards, others, like) for level in form.agents[agent].levels])
 
@@ -135,9 +148,9 @@ def sweep(
     for depth, level in reversed(list(enumerate(form.agents[agent].levels))):
         earned = gained.levels[depth]
         children = _sum(level.children, [values], values)
-        both = earned[level.both[0]] + children[level.both[1]]
+        both = at(earned, level.both[0]) + at(children, level.both[1])
         found = numpy.concatenate([constants, earned, children, both])
-        action_values.append([found[source] for source in level.sources])
+        action_values.append([at(found, source) for source in level.sources])
         chosen = [choose(depth, piece, values) for piece, values in enumerate(action_values[-1])]
         values = numpy.concatenate(chosen)
     return AgentValues(gained.at_root + values.sum(), action_values[::-1])
@@ -149,12 +162,12 @@ def best_response(form: sequence_form.SequenceForm, gained: Rewards, agent: int)
 
 
 def counterfactual_values(
-    form: sequence_form.SequenceForm, acting: Profile, gained: Rewards, agent: int
+    form: sequence_form.SequenceForm, rows: Rectangles, gained: Rewards, agent: int
 ) -> AgentValues:
-    """What the agent gets by its own policy, at every one of its sequences."""
+    """What the agent gets by its own policy, which is in `rows`, at every one of its sequences."""
 
     def mean(depth: int, piece: int, values: Float[Array, "n width"]) -> Float[Array, "n"]:
-        return jnp.sum(acting.rows[agent][depth][piece] * values, axis=1)
+        return jnp.sum(rows[depth][piece] * values, axis=1)
 
     return sweep(form, gained, agent, mean, illegal=0.0)
 
@@ -163,19 +176,20 @@ def counterfactual_table(form: sequence_form.SequenceForm, acting: Profile) -> F
     """The counterfactual action values of all agents, as a table."""
     values = []
     for agent, plan in enumerate(acting.plans):
-        found = counterfactual_values(form, acting, rewards(form, acting, agent), agent)
+        gained = rewards(form, acting.plans, agent)
+        found = counterfactual_values(form, acting.rows[agent], gained, agent)
         values.append(flat(found.action_values, plan))
     return table(form, values)
 
 
 def expected_return(
-    form: sequence_form.SequenceForm, acting: Profile, gained: Rewards, agent: int
+    form: sequence_form.SequenceForm, plans: list[Float[Array, "_"]], gained: Rewards, agent: int
 ) -> Float[Array, ""]:
     """What the agent gets by its own policy, without a sweep: its own plan wherever there is a reward."""
     value, start = gained.at_root, 1
     for level, sums in zip(form.agents[agent].levels, gained.levels, strict=True):
         size = sum(source.size for source in level.sources)
-        plan = acting.plans[agent][start : start + size]
+        plan = plans[agent][start : start + size]
         value = value + (sums * plan[level.rewards_owner]).sum()
         start += size
     return value
@@ -190,11 +204,11 @@ class Outcome(NamedTuple):
 
 def outcome(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Outcome:
     """Every agent's expected return and best-response value; NashConv is the sum of their differences."""
-    acting = profile(form, slots(form, policy))
+    plans = profile(form, slots(form, policy)).plans
     expected, best = [], []
     for agent in range(len(form.agents)):
-        gained = rewards(form, acting, agent)
-        expected.append(expected_return(form, acting, gained, agent))
+        gained = rewards(form, plans, agent)
+        expected.append(expected_return(form, plans, gained, agent))
         best.append(best_response(form, gained, agent).value)
     numpy = _numpy(policy)
     return Outcome(numpy.stack(expected), numpy.stack(best))
@@ -202,14 +216,14 @@ def outcome(form: sequence_form.SequenceForm, policy: Float[Array, "S A"]) -> Ou
 
 def counterfactual_reach(arrivals: sequence_form.Arrivals, acting: Profile) -> Float[Array, "S"]:
     """The probability with which chance and the other agents let each information state happen."""
-    sums = [arrival(blocks, acting, agent) for agent, blocks in enumerate(arrivals.sums)]
+    sums = [arrival(blocks, acting.plans, agent) for agent, blocks in enumerate(arrivals.sums)]
     return jnp.concatenate(sums)[arrivals.place]
 
 
-def arrival(blocks: sequence_form.Sums, acting: Profile, agent: int) -> Float[Array, "groups"]:
-    """The same of one agent's states, in the order of its sums of arrivals."""
-    others = [plan for other, plan in enumerate(acting.plans) if other != agent]
-    return _sum(blocks, others, acting.plans[agent])
+def arrival(blocks: sequence_form.Sums, plans: list[Float[Array, "_"]], agent: int) -> Float[Array, "groups"]:
+    """The same of states of one agent, in the order of their sums of arrivals."""
+    others = [plan for other, plan in enumerate(plans) if other != agent]
+    return _sum(blocks, others, plans[agent])
 
 
 def _sum(
@@ -219,6 +233,6 @@ def _sum(
     for block in blocks:
         products = block.coefficient.astype(like.dtype)
         for factor, places in zip(factors, block.places, strict=True):
-            products = products * factor[places]
+            products = products * at(factor, places)
         sums.append(products.sum(axis=1))
     return _numpy(like).concatenate(sums)

@@ -81,15 +81,35 @@ class SequenceForm(NamedTuple):
     None where several recall states share a row of the table: then a table has no slot of its own."""
 
 
+class Layout(NamedTuple):
+    """What a form and its arrivals have in common."""
+
+    recall: "_Recall"
+    slots: list["_Slots"]
+    last: list[Int[np.ndarray, "N"]]
+    """Of every agent, the place in its plan of the last sequence on the way to each history; 0 for none."""
+    padding: int
+
+
+def layout(tree: trees.Tree, *, padding: int = 0) -> Layout:
+    """Where the sequences of `tree` stand.
+
+    A rectangle joins the next wider one where that takes at most `padding` entries more: less to compile.
+    """
+    recall = _recall_states(tree)
+    slots = [_slots(tree, recall, agent, padding) for agent in range(tree.num_agents)]
+    last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
+    return Layout(recall, slots, last, padding)
+
+
 def build(
-    tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None, *, padding: int = 0
+    tree: trees.Tree, agent_states: Int[np.ndarray, "N"] | None = None, laid_out: Layout | None = None
 ) -> SequenceForm:
     """The sequence form of `tree`, in numpy and float64.
 
-    `agent_states` are the policy's rows at every decision, where they are not the information states. A
-    rectangle joins the next wider one where that takes at most `padding` entries more: less to compile.
+    `agent_states` are the policy's rows at every decision, where they are not the information states.
     """
-    recall = _recall_states(tree)
+    recall, slots, last, padding = laid_out or layout(tree)
     if agent_states is None:
         agent_states = tree.information_state
     row = np.zeros(len(recall.player), np.int64)
@@ -97,42 +117,53 @@ def build(
     row[recall.at[decisions]] = agent_states[decisions]
     if not np.array_equal(row[recall.at[decisions]], agent_states[decisions]):
         raise ValueError("an agent state must be a function of what its agent has seen and done.")
-    slots = [_slots(tree, recall, row, agent, padding) for agent in range(tree.num_agents)]
     chance = tree.chance_reach
-    last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
+    entries = [
+        np.where(each.action >= 0, row[each.state] * tree.num_actions + each.action, -1).astype(np.int32)
+        for each in slots
+    ]
     agents = []
     for agent in range(tree.num_agents):
         rows = np.flatnonzero(tree.rewards[:, agent])
         others = [last[other][rows] for other in range(tree.num_agents) if other != agent]
         coefficients = tree.rewards[rows, agent] * chance[rows]
-        agents.append(_agent_form(recall, slots[agent], last[agent][rows], others, coefficients, padding))
+        levels, at_root = _sweeps(recall, slots[agent], last[agent][rows], others, coefficients, padding)
+        agents.append(AgentForm(levels, at_root, entries[agent]))
     shared = len(np.unique(row)) < len(row)
-    return SequenceForm(tuple(agents), None if shared else _slot_table(tree, slots))
+    return SequenceForm(tuple(agents), None if shared else _slot_table(tree, entries))
 
 
 class Arrivals(NamedTuple):
     """What it takes to know how probable chance and the other agents make each information state."""
 
     sums: tuple[Sums, ...]
-    """Agent by agent, over the histories of each of its states; factors are the other agents' plans."""
+    """Part by part, over the histories of each of its states; factors are the other agents' plans."""
     place: Int[Any, "S"]
     """Each information state's place among all these sums."""
 
 
-def arrivals(tree: trees.Tree, *, padding: int = 0) -> Arrivals:
-    """The sums over the histories of every information state, for plans of a form of the same `padding`.
+def arrivals(
+    tree: trees.Tree,
+    parts: Sequence[Int[np.ndarray, "_"]] | None = None,
+    laid_out: Layout | None = None,
+) -> Arrivals:
+    """The sums over the histories of every information state, for plans of a form of the same layout.
 
-    Needs perfect recall, as `build` tells.
+    `parts` are all information states, each the states of one agent; by default one part an agent. Needs
+    perfect recall, as `build` tells.
     """
-    recall = _recall_states(tree)
-    row = recall.information_state
-    slots = [_slots(tree, recall, row, agent, padding) for agent in range(tree.num_agents)]
-    last = [_last_sequence(tree, recall, slots[agent], agent) for agent in range(tree.num_agents)]
+    if parts is None:
+        parts = [np.flatnonzero(tree.state_player == agent) for agent in range(tree.num_agents)]
+    _, _, last, padding = laid_out or layout(tree)
     chance = tree.chance_reach
     sums, owners = [], []
-    for agent in range(tree.num_agents):
-        rows = np.flatnonzero(tree.player == agent)
-        rows = rows[np.argsort(tree.information_state[rows], kind="stable")]
+    ordered = np.argsort(tree.information_state, kind="stable")
+    part_of = np.full(tree.num_information_states + 1, -1)  # the last entry is that of -1, no state
+    for part, members in enumerate(parts):
+        part_of[members] = part
+    inside = part_of[tree.information_state[ordered]]
+    for part, members in enumerate(parts):
+        rows, agent = ordered[inside == part], tree.state_player[members[:1]].sum()
         others = [last[other][rows] for other in range(tree.num_agents) if other != agent]
         found, states = _sums(tree.information_state[rows], others, chance[rows], padding)
         sums.append(found)
@@ -209,48 +240,54 @@ class _Slots(NamedTuple):
     """The first slot of each level in the plan."""
     of: Int[np.ndarray, "R A"]
     """The slot of every recall state and action in its level; -1 where there is none."""
-    entry: Int[np.ndarray, "slots"]
+    state: Int[np.ndarray, "slots"]
+    """The recall state of every slot."""
+    action: Int[np.ndarray, "slots"]
+    """Its action; -1 for padding."""
 
 
-def _slots(
-    tree: trees.Tree, recall: _Recall, row: Int[np.ndarray, "R"], agent: int, padding: int = 0
-) -> _Slots:
+def _slots(tree: trees.Tree, recall: _Recall, agent: int, padding: int) -> _Slots:
     first, stop = np.searchsorted(recall.player, [agent, agent + 1])
-    levels, offsets, entries = [], [], []
+    levels, offsets = [], []
     of = np.full((len(recall.player), tree.num_actions), -1, np.int32)
     plan = 1
+    sizes = tree.legal[recall.information_state].sum(axis=1)
+    if padding:  # few widths in all levels together, for at most an eighth more
+        eighth = int(sizes[first:stop].sum()) // 8
+        for chosen, width in _widths(sizes[first:stop], max(padding, eighth)):
+            sizes[first + chosen] = width
     for depth in range(int(recall.level[first:stop].max(initial=-1)) + 1):
         states = first + np.flatnonzero(recall.level[first:stop] == depth)
         legal = tree.legal[recall.information_state[states]]
         rectangles, within = [], 0
-        for chosen, width in _widths(legal.sum(axis=1), padding):
+        for chosen, width in _widths(sizes[states], padding):
             # The positions of the legal actions, in order, then padding.
             ranks = np.argsort(~legal[chosen], axis=1, kind="stable")[:, :width]
             actions = np.where(np.take_along_axis(legal[chosen], ranks, axis=1), ranks, -1)
             place = within + np.arange(actions.size).reshape(actions.shape)
             real = actions >= 0
             of[np.repeat(states[chosen], real.sum(axis=1)), actions[real]] = place[real]
-            entry = row[states[chosen]][:, None] * tree.num_actions + actions
-            entries.append(np.where(real, entry, -1).reshape(-1))
             rectangles.append(_Rectangle(states[chosen], actions))
             within += actions.size
         levels.append(rectangles)
         offsets.append(plan)
         plan += within
-    entry = np.concatenate(entries) if entries else np.zeros(0, np.int64)
-    return _Slots(levels, offsets, of, entry.astype(np.int32))
+    parts = [part for rectangles in levels for part in rectangles]
+    none = np.zeros(0, np.int64)
+    state = np.concatenate([none, *(np.repeat(part.states, part.actions.shape[1]) for part in parts)])
+    action = np.concatenate([none, *(part.actions.reshape(-1) for part in parts)])
+    return _Slots(levels, offsets, of, state, action)
 
 
-def _slot_table(tree: trees.Tree, slots: list[_Slots]) -> Int[np.ndarray, "S A"]:
-    entries = np.concatenate([agent.entry for agent in slots])
+def _slot_table(tree: trees.Tree, entries: list[Int[np.ndarray, "_"]]) -> Int[np.ndarray, "S A"]:
+    joined = np.concatenate(entries)
     table = np.full(tree.legal.size, -1, np.int32)
-    real = entries >= 0
-    table[entries[real]] = np.flatnonzero(real)
+    real = joined >= 0
+    table[joined[real]] = np.flatnonzero(real)
     return table.reshape(tree.legal.shape)
 
 
 def _last_sequence(tree: trees.Tree, recall: _Recall, slots: _Slots, agent: int) -> Int[np.ndarray, "N"]:
-    """The place in the agent's plan of the last sequence on the way to each history; 0 for none."""
     before = tree.previous_decision[:, agent]
     acted = np.flatnonzero(before >= 0)
     state = recall.at[before[acted]]
@@ -260,14 +297,15 @@ def _last_sequence(tree: trees.Tree, recall: _Recall, slots: _Slots, agent: int)
     return place
 
 
-def _agent_form(
+def _sweeps(
     recall: _Recall,
     slots: _Slots,
     own: Int[np.ndarray, "Z"],
     others: Sequence[Int[np.ndarray, "Z"]],
     coefficients: Float[np.ndarray, "Z"],
     padding: int,
-) -> AgentForm:
+) -> tuple[tuple[Level, ...], Sums]:
+    """The levels of one agent, and its sums at the root."""
     sums = functools.partial(_sums, padding=padding)
     by_own = np.argsort(own, kind="stable")
     own, coefficients = own[by_own], coefficients[by_own]
@@ -300,7 +338,7 @@ def _agent_form(
         )
     unowned = slice(0, np.searchsorted(own, 1))
     at_root, _ = sums(own[unowned], [other[unowned] for other in others], coefficients[unowned])
-    return AgentForm(tuple(forms), at_root, slots.entry)
+    return tuple(forms), at_root
 
 
 def _sources(

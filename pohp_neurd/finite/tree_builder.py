@@ -1,11 +1,11 @@
-"""Laying out a Tree: histories come level by level, and leave as arrays.
+"""Laying out a Tree: histories come in the order of a walk, and leave as arrays.
 
 The room between a description of a process, node by node, and `tree`.
 """
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,24 +30,36 @@ class Node(NamedTuple):
 
 
 @dataclasses.dataclass
-class Rows:
-    """Histories in the order of a walk, depth first and children in order: one entry a history."""
+class Level:
+    """Histories of one depth, in the order of a walk."""
 
-    parent: list[int] = dataclasses.field(default_factory=list)
-    """-1 for the root, which comes first."""
-    depth: list[int] = dataclasses.field(default_factory=list)
-    action: list[int] = dataclasses.field(default_factory=list)
-    chance: list[float] = dataclasses.field(default_factory=list)
-    player: list[int] = dataclasses.field(default_factory=list)
-    state: list[int] = dataclasses.field(default_factory=list)
-    """The information state's number in the order of first visit; -1 where no agent acts."""
-    rewarded: list[int] = dataclasses.field(default_factory=list)
-    """The histories with a reward, and in `rewards`, one after the other, what every agent gets there."""
+    kinds: list[int] = dataclasses.field(default_factory=list)
+    """What each is: the number of its information state, tree.CHANCE or tree.TERMINAL."""
+    outcomes: list[tuple[int, float]] = dataclasses.field(default_factory=list)
+    """Those of all chance events, one event after the other, with their probabilities."""
+    num_outcomes: list[int] = dataclasses.field(default_factory=list)
+    """Of each chance event."""
     rewards: list[float] = dataclasses.field(default_factory=list)
+    """What every agent gets at one rewarded history after the other."""
+
+
+@dataclasses.dataclass
+class Rows:
+    """All histories of a walk, depth first and children in order: from that, all parents can be told."""
+
+    rewarded_anywhere: bool
+    """Whether there is a reward, if only of 0, at every history, and not at the terminal ones alone."""
+    levels: list[Level] = dataclasses.field(default_factory=lambda: [Level()])
     states: dict[tuple[int, Hashable], int] = dataclasses.field(default_factory=dict)
-    """(agent, information state) -> its number."""
+    """(agent, information state) -> its number, in the order of first visit."""
     actions: list[Sequence[int]] = dataclasses.field(default_factory=list)
     """The legal actions of each information state."""
+
+    def level(self, depth: int) -> Level:
+        """The histories of a depth, which may be the first."""
+        if depth == len(self.levels):
+            self.levels.append(Level())
+        return self.levels[depth]
 
     def check_actions(self, identity: tuple[int, Hashable], number: int, actions: Sequence[int]) -> None:
         """Raises if a history has other legal actions than the first one of its information state."""
@@ -73,32 +85,25 @@ def grow(
     `describe(node)` tells what a node is, `child(node, action)` leads on. A compiled OpenSpiel game
     comes from `openspiel.compile_game`, which does the same faster.
     """
-    rows = Rows()
-    stack = [(root, -1, -1, 1.0, 0)]
+    rows = Rows(rewarded_anywhere=True)
+    stack = [(root, 0)]
     while stack:
-        node, parent, action, chance, depth = stack.pop()
-        told, row, state = describe(node), len(rows.parent), -1
+        node, depth = stack.pop()
+        told = describe(node)
         _check(told, num_agents, num_actions)
+        level, kind = rows.level(depth), told.player
         if told.player >= 0:
             identity = (told.player, told.information_state)
-            state = rows.states.setdefault(identity, len(rows.states))
-            if state == len(rows.actions):
+            kind = rows.states.setdefault(identity, len(rows.states))
+            if kind == len(rows.actions):
                 rows.actions.append(tuple(told.actions))
-            rows.check_actions(identity, state, told.actions)
-        if any(told.rewards):
-            rows.rewarded.append(row)
-            rows.rewards.extend(told.rewards)
-        rows.parent.append(parent)
-        rows.depth.append(depth)
-        rows.action.append(action)
-        rows.chance.append(chance)
-        rows.player.append(told.player)
-        rows.state.append(state)
-        by_chance = told.player == tree.CHANCE
-        probabilities = told.probabilities if by_chance else [1.0] * len(told.actions)
-        outcomes = list(zip(told.actions, probabilities, strict=True))
-        for act, probability in reversed(outcomes):
-            stack.append((child(node, act), row, act, probability, depth + 1))
+            rows.check_actions(identity, kind, told.actions)
+        elif kind == tree.CHANCE:
+            level.outcomes.extend(zip(told.actions, told.probabilities, strict=True))
+            level.num_outcomes.append(len(told.actions))
+        level.kinds.append(kind)
+        level.rewards.extend(told.rewards)
+        stack.extend((child(node, action), depth + 1) for action in reversed(told.actions))
     return lay_out(rows, num_agents=num_agents, num_actions=num_actions, name=name)
 
 
@@ -137,35 +142,42 @@ def lay_out(
     Information states are put in the order of agents, of own turns within an agent, and of first visit
     within a turn: so a sweep over an agent's turns finds each of them in one piece.
     """
-    count, num_states = len(rows.parent), len(rows.states)
-    depth = np.array(rows.depth, np.int32)
-    # Sorting a depth-first walk by depth, stably, brings the children of a history side by side, in the
-    # order of their parents.
-    walked = np.argsort(depth, kind="stable").astype(np.int32)
-    place = np.empty(count, np.int32)
-    place[walked] = np.arange(count, dtype=np.int32)
-    levels = (0, *np.cumsum(np.bincount(depth)).tolist())
-    parent = place[np.array(rows.parent, np.int32)[walked]]
-    parent[0] = -1
-    player = np.array(rows.player, np.int8)[walked]
-    num_children = np.bincount(parent[1:], minlength=count).astype(np.int32)
-    first_child = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, 0)
-    rewards = np.zeros((count, num_agents))
-    if rows.rewarded:
-        rewards[place[rows.rewarded]] = np.array(rows.rewards, np.float64).reshape(-1, num_agents)
-    visited = np.array(rows.state, np.int32)[walked]
+    num_states = len(rows.states)
+    kind = _joined([level.kinds for level in rows.levels], np.int32)
+    count = len(kind)
+    levels = (0, *itertools.accumulate(len(level.kinds) for level in rows.levels))
     owners = np.array([agent for agent, _ in rows.states], np.int32)
+    decisions, chances = kind >= 0, kind == tree.CHANCE
+    player = kind.astype(np.int8)
+    player[decisions] = owners[kind[decisions]]
+    # What leads on from each history: a stretch of the actions of all information states, then of the
+    # outcomes of all chance events. A depth-first walk meets children in the order of their parents.
+    sizes = _joined([list(map(len, rows.actions))], np.int32)
+    columns = _joined(rows.actions, np.int32)
+    num_outcomes = _joined([level.num_outcomes for level in rows.levels], np.int32)
+    outcomes = np.array([pair for level in rows.levels for pair in level.outcomes], np.float64).reshape(-1, 2)
+    num_children, first_way = np.zeros((2, count), np.int32)
+    num_children[decisions], num_children[chances] = sizes[kind[decisions]], num_outcomes
+    first_way[decisions] = (np.cumsum(sizes) - sizes)[kind[decisions]]
+    first_way[chances] = len(columns) + np.cumsum(num_outcomes) - num_outcomes
+    first_child = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, 0)
+    parent, way = np.full((2, count), -1, np.int32)
+    parent[1:] = np.repeat(np.arange(count, dtype=np.int32), num_children)
+    way[1:] = np.arange(1, count) + (first_way - first_child)[parent[1:]]
+    incoming_action = np.concatenate([columns, outcomes[:, 0].astype(np.int32)])[way]
+    chance = np.concatenate([np.ones(len(columns)), outcomes[:, 1]])[way]
+    incoming_action[0], chance[0] = -1, 1.0
+    rewards = np.zeros((count, num_agents))
+    rewarded = slice(None) if rows.rewarded_anywhere else player == tree.TERMINAL
+    rewards[rewarded] = _joined([level.rewards for level in rows.levels], np.float64).reshape(-1, num_agents)
     turns = np.zeros(num_states, np.int32)
-    decisions = visited >= 0
     taken = tree.along_paths(tree.acted(parent, player, num_agents).astype(np.int32), parent, levels)
-    turns[visited[decisions]] = tree.at_turn(taken, player)[decisions]
+    turns[kind[decisions]] = tree.at_turn(taken, player)[decisions]
     order = np.lexsort((turns, owners))
-    number = np.full(num_states + 1, -1, np.int32)  # the last entry is that of -1, no state
+    number = np.full(num_states + 2, -1, np.int32)  # the last two entries are those of CHANCE and TERMINAL
     number[order] = np.arange(num_states, dtype=np.int32)
     legal = np.zeros((num_states, num_actions), bool)
-    sizes = [len(actions) for actions in rows.actions]
-    columns = np.fromiter(itertools.chain.from_iterable(rows.actions), np.int32, sum(sizes))
-    legal[np.repeat(number[:-1], sizes), columns] = True
+    legal[np.repeat(number[:-2], sizes), columns] = True
     names = [str(identity) for _, identity in rows.states]
     if features is None:
         features = np.eye(max(num_states, 1), dtype=np.float32)[:num_states]
@@ -178,14 +190,18 @@ def lay_out(
         parent=parent,
         first_child=first_child.astype(np.int32),
         num_children=num_children,
-        incoming_action=np.array(rows.action, np.int32)[walked],
+        incoming_action=incoming_action,
         player=player,
-        chance=np.array(rows.chance, np.float64)[walked],
+        chance=chance,
         rewards=rewards,
-        information_state=number[visited],
+        information_state=number[kind],
         state_player=owners[order],
         legal=legal,
         features=features,
         information_state_strings=tuple(names[i] for i in order),
         name=name,
     )
+
+
+def _joined(lists: Iterable[Sequence[Any]], dtype: Any) -> np.ndarray:
+    return np.fromiter(itertools.chain.from_iterable(lists), dtype)

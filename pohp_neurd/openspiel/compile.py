@@ -1,5 +1,6 @@
 """An OpenSpiel game: loaded, walked once into a tree, and what a network sees of it."""
 
+import array
 import contextlib
 import difflib
 import gc
@@ -374,12 +375,13 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
             stacklevel=3,
         )
     rewarded_anywhere = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    rows, tensors = tree_builder.Rows(), []
-    states, actions_of = rows.states, rows.actions
-    # An entry: the state before, whether that is needed no more, and what the row says of how it was reached.
-    nothing = [0.0] * game.num_players()
-    stack = [(game.new_initial_state(), False, -1, -1, 1.0, 0, nothing)]
+    rows, tensors = tree_builder.Rows(rewarded_anywhere), array.array("f")
+    levels, states, actions_of = rows.levels, rows.states, rows.actions
+    # An entry: the state before, the action from there, whether it is the last, the depth that it leads to,
+    # and what everyone has earned before.
+    stack = [(game.new_initial_state(), -1, False, 0, [0.0] * game.num_players())]
     row, used = 0, 0
+    chance = int(pyspiel.PlayerId.CHANCE)  # to compare with the enumeration itself takes as long as a move
     with tqdm.tqdm(desc="compiling", unit=" histories", delay=3, disable=None, leave=False) as progress:
         while stack:
             if row % _REFRESH == 0:
@@ -389,31 +391,30 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                     f"{_title(game)} has more than {max_histories:,} histories (stopped after "
                     f"{row:,}): raise max_histories, or play it live instead."
                 )
-            state, is_last, parent, action, chance, depth, earned = stack.pop()
+            row += 1
+            state, action, is_last, depth, earned = stack.pop()
             if is_last:
                 state.apply_action(action)  # a copy takes most of the time
-            elif parent >= 0:
+            elif depth:
                 state = state.child(action)
-            rows.parent.append(parent)
-            rows.action.append(action)
-            rows.chance.append(chance)
-            rows.depth.append(depth)
+            level = levels[depth]
             player = state.current_player()
             if rewarded_anywhere:
                 total = state.returns()
-                rows.rewarded.append(row)
-                rows.rewards.extend([now - before for now, before in zip(total, earned, strict=True)])
+                level.rewards.extend([now - before for now, before in zip(total, earned, strict=True)])
                 earned = total
             if player >= 0:
                 identity = (player, getattr(state, string_of)())
-                number = states.setdefault(identity, len(states))
-                if number == len(actions_of):
+                number = states.get(identity)
+                if number is None:
+                    number = states[identity] = len(states)
                     actions_of.append(state.legal_actions())
                     if tensor_of is None:
                         size = 8 * number  # one-hot features grow with the square of the states
                     else:
-                        tensors.append(np.array(getattr(state, tensor_of)(), np.float32))
-                        size = tensors[-1].nbytes
+                        seen = getattr(state, tensor_of)()
+                        tensors.extend(seen)
+                        size = 4 * len(seen)
                     used += size + len(identity[1]) + _TABLES * game.num_distinct_actions()
                     if used + _ROW * row > max_bytes:
                         raise ValueError(
@@ -423,27 +424,26 @@ def _walk(game: Any, max_histories: int, max_bytes: int) -> tuple[tree_builder.R
                         )
                 elif may_disagree:
                     rows.check_actions(identity, number, state.legal_actions())
-                rows.player.append(player)
-                rows.state.append(number)
-                is_last = True
-                for act in reversed(actions_of[number]):
-                    stack.append((state, is_last, row, act, 1.0, depth + 1, earned))
-                    is_last = False
-            elif player == pyspiel.PlayerId.CHANCE:
-                rows.player.append(tree.CHANCE)
-                rows.state.append(-1)
-                is_last = True
-                for outcome, probability in reversed(state.chance_outcomes()):
-                    stack.append((state, is_last, row, outcome, probability, depth + 1, earned))
-                    is_last = False
+                level.kinds.append(number)
+                actions = actions_of[number]
+            elif player == chance:
+                level.kinds.append(tree.CHANCE)
+                outcomes = state.chance_outcomes()
+                level.outcomes.extend(outcomes)
+                level.num_outcomes.append(len(outcomes))
+                actions = [outcome for outcome, _ in outcomes]
             else:
-                rows.player.append(tree.TERMINAL)
-                rows.state.append(-1)
+                level.kinds.append(tree.TERMINAL)
                 if not rewarded_anywhere:
-                    rows.rewarded.append(row)
-                    rows.rewards.extend(state.returns())
-            row += 1
-    return rows, np.stack(tensors) if tensors else None
+                    level.rewards.extend(state.returns())
+                continue
+            depth, is_last = depth + 1, True
+            if actions and depth == len(levels):
+                levels.append(tree_builder.Level())
+            for action in reversed(actions):
+                stack.append((state, action, is_last, depth, earned))
+                is_last = False
+    return rows, np.frombuffer(tensors, np.float32).reshape(len(states), -1) if tensors else None
 
 
 def float64(table: Any) -> Float[np.ndarray, "... S A"]:
