@@ -1,5 +1,6 @@
 """Blocks that others play: handed out, played again where a worker dies, and the same to the bit."""
 
+import contextlib
 import multiprocessing
 import os
 import pathlib
@@ -203,6 +204,73 @@ def test_two_workers_on_ray(tmp_path):
     for name, more in (("one", []), ("ray", ["--executor=ray", "--workers=2"])):
         subprocess.run(command(tmp_path / name, *more), check=True, capture_output=True)
     assert_same(tmp_path / "one", tmp_path / "ray")
+
+
+def players_under(parent):
+    """The ids of all processes below `parent` in which an actor of Ray plays blocks."""
+    parents = {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            told = (folder / "stat").read_text().rpartition(")")[2].split()
+            parents[int(folder.name)] = int(told[1]), (folder / "cmdline").read_text()
+    below, found = {parent}, []
+    while more := {pid for pid, (above, _) in parents.items() if above in below} - below:
+        below |= more
+        found += [pid for pid in more if parents[pid][1].startswith("ray::_Player")]
+    return found
+
+
+@pytest.mark.slow
+def test_an_actor_on_ray_that_is_killed(tmp_path):
+    """The process that plays, by kill -9, twice while rows are written: the same rows and parameters."""
+    subprocess.run(command(tmp_path / "one"), check=True, capture_output=True)
+    path, killed = tmp_path / "ray", set()
+    process = subprocess.Popen(
+        command(path, "--executor=ray", "--workers=2"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    for rows in (1, 4):
+        while process.poll() is None and len(rows_of(path)) < rows:
+            time.sleep(0.02)
+        victim = next(pid for pid in players_under(process.pid) if pid not in killed)
+        os.kill(victim, signal.SIGKILL)
+        killed.add(victim)
+    assert process.wait() == 0
+    assert_same(tmp_path / "one", path)
+
+
+def rows_of(path):
+    return records.read_csv(path / "metrics.csv") if (path / "metrics.csv").exists() else []
+
+
+OTHER_VERSION = """
+import runpy, sys
+from pohp_neurd.experiment import actors
+ours = actors.versions()
+actors.versions = lambda: {**ours, "pohp_neurd": "0.0.1"}  # here alone: actors import their own
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_another_version_on_a_real_cluster_is_refused_and_nothing_lost(tmp_path):
+    """A run that was killed is to be resumed there: it stays as it is, and goes on here."""
+    whole, path = tmp_path / "whole", tmp_path / "run"
+    subprocess.run(command(whole), check=True, capture_output=True)
+    with subprocess.Popen(command(path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and len(rows_of(path)) < 3:
+            time.sleep(0.02)
+        process.kill()
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    _, *rest = command(path, "--resume", "--executor=ray", "--workers=1")
+    refused = subprocess.run([sys.executable, "-c", OTHER_VERSION, *rest], capture_output=True, text=True)
+    assert refused.returncode != 0
+    assert "Traceback" not in refused.stderr
+    assert "the Ray cluster has pohp_neurd" in refused.stderr
+    assert "but this machine 0.0.1: a run needs the same everywhere." in refused.stderr
+    assert before == {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    subprocess.run(command(path, "--resume"), check=True, capture_output=True)
+    assert_same(whole, path)
 
 
 @pytest.mark.slow

@@ -219,7 +219,11 @@ def test_draws_on_the_host_are_as_rare_as_they_should_be(rare, place):
         start = 0.0 if action == 0 else ends[0, action - 1]
         for uniform in (start, np.nextafter(ends[0, action], 0.0)):
             zero = np.zeros(1, np.int32)
-            assert forward.draw(ends[None], zero, zero, np.array([uniform])).tolist() == [action]
+            tables = ends[None], chosen[None], np.full((1, 1), 7.0)
+            drawn, likely, valued = forward.draw(*tables, zero, zero, np.array([uniform]))
+            assert drawn.tolist() == [action]
+            assert valued.tolist() == [7.0]
+            np.testing.assert_array_equal(likely, chosen[0, [action]].astype(np.float32))
 
 
 def test_what_is_remembered_of_chance_changes_no_draw(monkeypatch):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 _ROWS = 64
 """At a time: so few stay in the processor's own memory."""
@@ -111,18 +111,6 @@ def policies(
     return chances, ends
 
 
-def draw(
-    ends: Float[np.ndarray, "P S A"],
-    players: Int[np.ndarray, "N"],
-    rows: Int[np.ndarray, "N"],
-    uniform: Float[np.ndarray, "N"],
-) -> Int[np.ndarray, "N"]:
-    """The action that each uniform number draws: the first whose part ends above it."""
-    actions = np.empty(len(rows), np.int32)
-    _draw(ends, players, rows, uniform, actions)
-    return actions
-
-
 def _compiled(function: Any) -> Any:
     # Unwrapped: the shape checks of the tests wrap every function, and numba compiles plain ones only.
     return numba.njit(cache=True, fastmath={"contract"})(inspect.unwrap(function))
@@ -211,13 +199,21 @@ def _policies(logits: Any, legal: Any, chances: Any, ends: Any) -> None:
 
 
 @_compiled
-def _draw(ends: Any, players: Any, rows: Any, uniform: Any, actions: Any) -> None:
-    for n in range(rows.shape[0]):
-        part = ends[players[n], rows[n]]
-        action = 0
-        while part[action] <= uniform[n]:
+def draw(ends: Any, chances: Any, values: Any, players: Any, rows: Any, uniform: Any) -> tuple[Any, Any, Any]:
+    """The action that each uniform number draws, its probability, and the value of its row.
+
+    That is the first action whose part ends above the number. `ends`, `chances` and `values` are of every
+    player at every row.
+    """
+    count = rows.shape[0]
+    actions = np.empty(count, np.int32)
+    likely, valued = np.empty(count, np.float32), np.empty(count, np.float32)
+    for n in range(count):
+        player, row, action = players[n], rows[n], 0
+        while ends[player, row, action] <= uniform[n]:
             action += 1
-        actions[n] = action
+        actions[n], likely[n], valued[n] = action, chances[player, row, action], values[player, row]
+    return actions, likely, valued
 
 
 @_compiled

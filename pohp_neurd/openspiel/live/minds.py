@@ -25,7 +25,7 @@ def seer(observer: Any, num_seats: int) -> Callable[[Any, int], bytes]:
     def see(state: Any, seat: int) -> bytes:
         set_from(state, seat)
         # With the mask: nothing promises that a tensor tells what is legal.
-        return tensor.tobytes() + tails[seat] + bytes(state.legal_actions_mask())
+        return b"".join((tensor, tails[seat], bytes(state.legal_actions_mask())))
 
     return see
 
@@ -47,6 +47,8 @@ class Minds:
         self._asked = [i for i, p in enumerate(players) if p is not None and not networks[i]]
         self._known: dict[bytes, int] = {}
         self._fresh: list[bytes] = []
+        none = np.zeros((0, world.num_features), np.float32), np.zeros((0, world.num_actions), bool)
+        self._pieces = [none]
         self._see = seer(world.observer, world.num_seats)
         # For every player, of every agent state: where actions end in [0, 1), their probabilities, a value.
         shape = (len(players), 256, world.num_actions)
@@ -71,7 +73,11 @@ class Minds:
         return np.array(rows, np.int32)
 
     def _think(self) -> None:
-        seen, legal = self._read(np.frombuffer(b"".join(self._fresh), np.uint8))
+        size, num_actions = 4 * self._world.num_features, self._world.num_actions
+        table = np.frombuffer(b"".join(self._fresh), np.uint8).reshape(-1, size + num_actions)
+        seen = np.ascontiguousarray(table[:, :size]).view(np.float32)
+        legal = np.ascontiguousarray(table[:, size:]).view(bool)
+        self._pieces.append((seen, legal))
         first, last = len(self._known) - len(seen), len(self._known)
         while last > self._ends.shape[1]:
             self._ends, self._chances = (np.concatenate([a, a], axis=1) for a in (self._ends, self._chances))
@@ -97,8 +103,8 @@ class Minds:
 
         An OpenSpiel policy is asked at the state itself.
         """
-        actions = self._host.draw(self._ends, owner, rows, uniform)
-        likely = self._chances[owner, rows, actions].astype(np.float32)
+        tables = self._ends, self._chances, self._values
+        actions, likely, values = self._host.draw(*tables, owner, rows, uniform)
         for place in np.flatnonzero(np.isin(owner, self._asked)).tolist() if self._asked else ():
             player, state = self._players[owner[place]], states[place]
             # C++ asks the state for the player.
@@ -106,7 +112,7 @@ class Minds:
             told = dict(player.action_probabilities(*args))
             action = uniforms.pick(list(told.items()), float(uniform[place]))
             actions[place], likely[place] = action, told[action]
-        return actions, likely, self._values[owner, rows].astype(np.float32)
+        return actions, likely, values
 
     def thought(self, player: int) -> tuple[Float[np.ndarray, "U A"], Float[np.ndarray, "U"] | None]:
         """The logits of a player at all agent states so far, and the values if it has a critic."""
@@ -115,13 +121,8 @@ class Minds:
 
     def seen(self) -> tuple[Float[np.ndarray, "U D"], Bool[np.ndarray, "U A"]]:
         """The features of all agent states so far, and the actions that are legal there."""
-        return self._read(np.frombuffer(b"".join(self._known), np.uint8))
-
-    def _read(self, joined: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        size, num_actions = 4 * self._world.num_features, self._world.num_actions
-        table = joined.reshape(-1, size + num_actions)
-        features = np.ascontiguousarray(table[:, :size]).view(np.float32)
-        return features, np.ascontiguousarray(table[:, size:]).view(bool)
+        features, legal = zip(*self._pieces, strict=True)
+        return np.concatenate(features), np.concatenate(legal)
 
 
 def hosted(player: Any) -> policy.Hosted:

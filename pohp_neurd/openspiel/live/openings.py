@@ -7,7 +7,7 @@ remembered changes no draw: each chance node takes one uniform number, known or 
 
 import bisect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,18 @@ _MOST = 1 << 15
 _BYTES = 1 << 26
 """Memory for them, roughly."""
 CHANCE = int(pyspiel.PlayerId.CHANCE)
+Draw = Callable[[], float]
+"""The next uniform number of a stream."""
+
+
+def one_by_one(rng: np.random.Generator) -> Draw:
+    """The generator's own numbers, in their order, taken from it many at a time: one call costs as much."""
+
+    def numbers() -> Iterator[float]:
+        while True:
+            yield from rng.random(256).tolist()
+
+    return numbers().__next__
 
 
 class Node:
@@ -43,34 +55,34 @@ class Openings:
         self._room = min(_MOST, _BYTES // (2048 + size)) if known else 0
         self._root = Node(game.new_initial_state(), see) if self._room else None
 
-    def begin(self, rng: np.random.Generator) -> tuple[Node | None, Any, int]:
+    def begin(self, draw: Draw) -> tuple[Node | None, Any, int]:
         """An episode when its first decision is due, or over: where in the tree, its state, who decides."""
         if self._root is None:
             state = self._game.new_initial_state()
-            return None, state, settle(state, rng)
-        return self.settled(self._root, rng)
+            return None, state, settle(state, draw)
+        return self.settled(self._root, draw)
 
-    def after(self, node: Node, action: int, rng: np.random.Generator) -> tuple[Node | None, Any, int]:
+    def after(self, node: Node, action: int, draw: Draw) -> tuple[Node | None, Any, int]:
         """What follows in the tree, when the next decision is due; out of it, with a state of its own."""
         following = node.children.get(action)
         if following is None:
-            return self._left(node, action, rng)
+            return self._left(node, action, draw)
         if following.outcomes is not None:
-            return self.settled(following, rng)
+            return self.settled(following, draw)
         return following, following.state, following.seat
 
-    def settled(self, node: Node, rng: np.random.Generator) -> tuple[Node | None, Any, int]:
+    def settled(self, node: Node, draw: Draw) -> tuple[Node | None, Any, int]:
         """The same after all chance events that are due."""
-        random = rng.random
-        while node.outcomes is not None:
-            outcome = _drawn(node.outcomes, random())
+        while (known := node.outcomes) is not None:
+            outcomes, ends = known
+            outcome = outcomes[bisect.bisect_right(ends, draw())]
             following = node.children.get(outcome)
             if following is None:
-                return self._left(node, outcome, rng)
+                return self._left(node, outcome, draw)
             node = following
         return node, node.state, node.seat
 
-    def _left(self, node: Node, action: int, rng: np.random.Generator) -> tuple[None, Any, int]:
+    def _left(self, node: Node, action: int, draw: Draw) -> tuple[None, Any, int]:
         state = node.state.child(action)
         if self._room > 0:
             self._room -= 1
@@ -79,7 +91,7 @@ class Openings:
                 state = state.clone()
             else:
                 node.children[action] = None
-        return None, state, settle(state, rng)
+        return None, state, settle(state, draw)
 
 
 def _ends(outcomes: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
@@ -92,15 +104,11 @@ def _ends(outcomes: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]
     return [outcome for outcome, _ in possible], [*(end / ends[-1] for end in ends[:-1]), 1.0]
 
 
-def _drawn(known: tuple[list[int], list[float]], uniform: float) -> int:
-    outcomes, ends = known
-    return outcomes[bisect.bisect_right(ends, uniform)]
-
-
-def settle(state: Any, rng: np.random.Generator) -> int:
+def settle(state: Any, draw: Draw) -> int:
     """Plays chance until someone has to decide or it is over; whose turn it is then."""
     seat = state.current_player()
     while seat == CHANCE:
-        state.apply_action(_drawn(_ends(state.chance_outcomes()), rng.random()))
+        outcomes, ends = _ends(state.chance_outcomes())
+        state.apply_action(outcomes[bisect.bisect_right(ends, draw())])
         seat = state.current_player()
     return seat

@@ -199,7 +199,7 @@ def words_of(key: types.Key) -> list[int]:
 def streams(words: Sequence[int], *path: int) -> tuple[np.random.Generator, np.random.Generator]:
     """A block's two streams, of chance and of actions: `path` tells blocks apart."""
     # A spawn key, and not a longer list of seeds, of which numpy ignores zeros at the end.
-    chance, acting = np.random.SeedSequence(words, spawn_key=path).spawn(2)
+    chance, acting = (np.random.SeedSequence(words, spawn_key=(*path, part)) for part in (0, 1))
     return np.random.default_rng(chance), np.random.default_rng(acting)
 
 
@@ -218,11 +218,11 @@ def play_block(
     The outcome is a function of the arguments alone, unless the game samples its own chance events. `mind`,
     a fresh one of these players, is left with all that it has seen.
     """
-    chance, acting = draws
+    chance, acting = openings.one_by_one(draws[0]), draws[1]
     if seating is None:
         seating = np.zeros((num_episodes, world.num_seats), np.int32)
     mind = mind or minds.Minds(world, players)
-    returns = np.zeros((num_episodes, world.num_seats))
+    returns: list[Sequence[float]] = [()] * num_episodes
     rewarded = world.game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
     begin, after, settle = world.openings.begin, world.openings.after, openings.settle
     nodes, states, seats, episodes = [], [], [], []
@@ -263,7 +263,7 @@ def play_block(
             states.append(state)
             seats.append(seat)
             episodes.append(episode)
-    return _gathered(mind, moments, returns)
+    return _gathered(mind, moments, np.array(returns, np.float64))
 
 
 def _gathered(mind: Any, moments: list[tuple[np.ndarray, ...]], returns: np.ndarray) -> Play:
@@ -275,7 +275,9 @@ def _gathered(mind: Any, moments: list[tuple[np.ndarray, ...]], returns: np.ndar
     nothing = (wholes, wholes, reals, reals, wholes, wholes, np.zeros(0))
     columns = [np.concatenate(column) for column in zip(nothing, *moments, strict=True)]
     # Stable: within one seat of one episode, decisions stay in order of time.
-    order = np.lexsort((columns[4], columns[5]))
+    # In the shortest integers that hold them: those of 16 bits are sorted without comparisons.
+    trajectory = columns[5] * returns.shape[1] + columns[4]
+    order = np.argsort(trajectory.astype(np.min_scalar_type(returns.size)), kind="stable")
     row, action, probability, value, seat, episode, earned = (column[order] for column in columns)
     to_go = returns[episode, seat] - earned
     seen, allowed = mind.seen()

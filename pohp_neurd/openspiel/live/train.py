@@ -164,7 +164,7 @@ def init(trainer: Trainer, parameters: types.Parameters | None = None) -> State:
 
 def shown(learner: learners.State) -> learners.State:
     """What it takes to play a block, and to learn from it: all but the optimizer's state, on the host."""
-    return jax.device_get(learner._replace(optimizer=None))
+    return jax.tree.map(np.asarray, learner._replace(optimizer=None))
 
 
 def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, learners.Info]:
