@@ -68,7 +68,7 @@ class NeuRDCIXSolver:
       learner: "neurd_cix", "neurd" or "spg"; or a regret minimiser at every information state of a tree:
         "regret_matching" (CFR), "rm_plus" (CFR+), "predictive_rm_plus" (PCFR+) or "optimistic_hedge". An
         expected update on a tree is a turn of every player, a sampled one of the first three of one player.
-      exploration: η of NeuRD-CIX, and of sampled regrets; by default 0, where sampled 0.03, on a graph 0.02.
+      exploration: η of NeuRD-CIX, and of sampled regrets; by default 0, where sampled 0.01, on a graph 0.02.
       play_exploration: ε, with which sampled episodes are played by (1 − ε) π + ε uniform, and corrected for
         that; by default 0.25 on a tree, where every history has a learnt value. SPG has none.
       step_size: for returns that are scaled to [-1, 0]; a number or a schedule of the updates.
