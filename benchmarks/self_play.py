@@ -1,7 +1,7 @@
 """Sampled self-play: episodes a second against OpenSpiel's own, and NashConv at the same time on the clock.
 
 All on one core, speeds by its seconds of CPU. Ours plays, updates and averages: by default with a learnt
-value of every history, then with the paper's estimator, whose baseline is a state's. C++
+value of every history, then with the paper's estimator, whose baseline is a state's, in batches of 2,048. C++
 `OutcomeSamplingMCCFRSolver` does the same, an episode an iteration. OpenSpiel's JAX policy gradient plays in
 its `rl_environment` loop; it needs packages that this project does not ship: install chex, flax, rlax,
 distrax and tfp-nightly beside this package in an environment of its own, and run this file there. For games
@@ -87,7 +87,7 @@ def gradient(game: str, episodes: int) -> float | None:
 
 
 def speed(game: str) -> None:
-    table, paper = ours(game, 300), ours(game, 300, baseline_of="state")
+    table, paper = ours(game, 300), ours(game, 300, baseline_of="state", batch_size=2048)
     network = ours(game, 30, policy="neural")
     solver, agent = mccfr(game, 20_000), gradient(game, 200)
     print(

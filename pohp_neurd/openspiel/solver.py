@@ -47,7 +47,7 @@ _SUITED = {
     # Agents that forget: a weak magnet, or steps too large for it, lead away again. A strong one that moves
     # slowly goes from one regularised equilibrium to the next: keep the best policy on the way. Where they
     # sample, it moves ever more slowly, and averages the noise.
-    ("graph", "expected"): _Suited(0.0, 0.4, 0.1, 0.004),
+    ("graph", "expected"): _Suited(0.02, 0.4, 0.05, 0.008),
     ("graph", "sampled"): _Suited(0.02, _falling, 0.016, _settling, 4096),
 }
 

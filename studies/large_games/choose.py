@@ -3,7 +3,7 @@
     python studies/large_games/choose.py studies/large_games/choices.csv
 
 Every setting makes 4,000 updates in both games, with the observation as the agent state. The one with the
-least product of its two least exploitabilities is taken. Rows are added to the file;
+least geometric mean of exploitability over all evaluations is taken. Rows are added to the file;
 a run that stands there is not made again.
 """
 
@@ -50,14 +50,13 @@ def run(world, setting):
 
 
 def chosen(rows):
-    """The setting with the least product, over games, of the least exploitability on the way."""
+    """The setting with the least geometric mean of exploitability, over both games and all evaluations."""
 
-    def product(setting):
+    def mean(setting):
         mine = [row for row in rows if all(float(row[name]) == value for name, value in setting.items())]
-        least = [min(float(row["exploitability"]) for row in mine if row["game"] == game) for game in GAMES]
-        return math.prod(least)
+        return sum(math.log(float(row["exploitability"])) for row in mine) / len(mine)
 
-    return min(SETTINGS, key=product)
+    return min(SETTINGS, key=mean)
 
 
 def main(output):

@@ -3,9 +3,11 @@
 import pathlib
 import re
 
+import choose
 import numpy as np
 import pytest
 
+from pohp_neurd.experiment import game_config
 from pohp_neurd.results import table
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -98,3 +100,18 @@ def test_liars_dice_is_told_as_in_the_study_of_memory():
     reached, seconds = f"{last['exploitability']:.3f}", f"{last['training_seconds']:.0f} s"
     assert f"{reached} ({last['updates']:,}, {seconds};" in (ROOT / "docs" / "large_games.md").read_text()
     assert f"{reached} in {seconds} |" in (ROOT / "README.md").read_text()
+
+
+def test_exact_updates_have_the_settings_that_were_chosen():
+    """By the rule that the script states, on phantom tic-tac-toe and Leduc poker alone."""
+    rows = table.read(ROWS / "choices.csv")
+    assert {row["game"] for row in rows} == {"phantom_ttt", "leduc_poker"}
+    assert len(rows) == len(choose.GAMES) * len(choose.SETTINGS) * len(choose.UPDATES)
+    chosen = choose.chosen(rows)
+    asked = game_config.Config(game="phantom_ttt", play="graph", update="expected")
+    config = game_config.resolved(asked, "graph")
+    assert (config.step_size, config.exploration) == (0.4, chosen["exploration"])
+    assert config.magnet_strength == chosen["magnet_strength"]
+    assert config.magnet_speed / config.decay_start == pytest.approx(chosen["magnet_speed"])
+    settles = (config.magnet_speed_decay, config.decay_start) == (1.0, chosen["settling"])
+    assert settles if chosen["settling"] else config.magnet_speed_decay == 0.0
