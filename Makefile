@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Tests compile much and compute little: half of their time is XLA's optimisation. Slow tests, goldens and
+# benchmarks run as users do, optimised.
+QUICKLY := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
 
 .PHONY: help install train test test-thorough test-slow check goldens mutants bench docs tutorial dist clean
 
@@ -33,10 +36,10 @@ train: install
 	$(BIN)/python run_scripts/train_game.py --game=leduc_poker --output_dir=runs/leduc --overwrite
 
 test: install
-	$(BIN)/python -m pytest -q -n 3
+	$(QUICKLY) $(BIN)/python -m pytest -q -n 3
 
 test-thorough: install
-	$(BIN)/python -m pytest -q -n 3 -m "thorough and not slow"
+	$(QUICKLY) $(BIN)/python -m pytest -q -n 3 -m "thorough and not slow"
 
 test-slow: install
 	$(BIN)/python -m pytest -q -m slow
@@ -46,7 +49,7 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -n 3 -m "not slow and not thorough"
+	$(QUICKLY) $(BIN)/python -m pytest -q -n 3 -m "not slow and not thorough"
 
 goldens: install
 	$(BIN)/python tests/goldens.py

@@ -40,12 +40,13 @@ AT_SECONDS = (1, 10, 60)
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "fading": {
+        "exploration": 0.0,
         "step_size": directions.decaying(0.3, power=0.5, start=100.0),
         "magnet_strength": directions.decaying(0.1, power=0.75, start=100.0),
         "magnet_speed": 0.0,
     },
-    "stable": {"step_size": 0.2, "magnet_strength": 0.1, "magnet_speed": 0.004},
-    "tree": {"step_size": 0.4, "magnet_strength": 0.01, "magnet_speed": 0.0004},
+    "stable": {"exploration": 0.0, "step_size": 0.2, "magnet_strength": 0.1, "magnet_speed": 0.004},
+    "tree": {"exploration": 0.0, "step_size": 0.4, "magnet_strength": 0.01, "magnet_speed": 0.0004},
 }
 """Of expected updates: a magnet at rest that fades; a strong one that moves; the solver's defaults on trees.
 How low a run comes depends on them, and what agents remember should not be blamed for a setting."""
