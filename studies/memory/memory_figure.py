@@ -31,7 +31,7 @@ def draw(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], titles
                     markerfacecolor="white",
                 )
             axes.set_yscale("log")
-            axes.set_xticks(range(len(memories)), [name.replace("_", "\n") for name in memories], fontsize=8)
+            axes.set_xticks(range(len(memories)), [_label(name) for name in memories], fontsize=8)
             axes.set_ylabel(words, fontsize=9)
         figures.legend_below(figure, *panels[0].get_legend_handles_labels(), ncols=7)
 
@@ -41,3 +41,11 @@ def length(memory: str) -> float:
     if memory == "observation":
         return 0.0
     return float(memory.removeprefix("window:")) if memory.startswith("window:") else float("inf")
+
+
+def _label(memory: str) -> str:
+    """In short lines, as there are many side by side."""
+    broken = {"_": "\n", ":": "\n", "observation": "obser-\nvation", "information": "infor-\nmation"}
+    for word, lines in broken.items():
+        memory = memory.replace(word, lines)
+    return memory

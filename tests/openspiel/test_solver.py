@@ -56,14 +56,14 @@ def test_sampled_updates_meet_mccfrs_bars(game, bar):
 
 
 def test_agents_that_forget_are_not_led_away_again():
-    """On this board a magnet of 0.03 at rest, with step size 1, goes in circles between 0.34 and 0.40."""
+    """On this board a magnet of 0.03 at rest, with step size 1 and no exploration, is at 0.34 to 0.40."""
     game = "dark_hex(gameversion=adh,num_cols=2,num_rows=3)"
     solver = openspiel.NeuRDCIXSolver(openspiel.compile_game(game, agent_state="observation"))
     reached = []
     for _ in range(2):
         solver.evaluate_and_update_policy(2_000)
         reached.append(solver.nash_conv())
-    assert reached[1] < 0.001 < reached[0] < 0.01
+    assert reached[1] < 0.0015 < reached[0] < 0.005
 
 
 @pytest.mark.parametrize("learner", ["regret_matching", "rm_plus"])
