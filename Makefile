@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
 	@# On all cores, which pip does not; without bytecode every process spends a second more on importing JAX.
-	-@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib/python*/site-packages >/dev/null 2>&1
+	-@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib/python*/site-packages pohp_neurd games run_scripts >/dev/null 2>&1
 	@touch $@
 
 train: install
