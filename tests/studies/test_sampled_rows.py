@@ -73,3 +73,23 @@ def test_a_network_in_a_minute():
     for row in found:
         assert row["seconds"] <= 60
         assert max(row["nash_conv"], row["nash_conv_average"]) <= 0.1
+
+
+def settling():
+    """The table of docs/findings.md: the largest NashConv of the current policy from 30,000 updates on."""
+    rows = table.select(table.read(ROWS / "settling.csv"), {"game": "leduc_poker"})
+    steps = sorted({row["step_size"] for row in rows})
+    lines = [f"| | {' | '.join(f'step size {step:g}' for step in steps)} |", "|---" * (1 + len(steps)) + "|"]
+    for exploration in sorted({row["exploration"] for row in rows}):
+        late = [
+            [row["nash_conv"] for row in rows if row["updates"] >= 30_000]
+            for rows in (
+                table.select(rows, {"exploration": exploration, "step_size": step}) for step in steps
+            )
+        ]
+        lines.append(f"| η = {exploration:g} | {' | '.join(f'{max(each):.3f}' for each in late)} |")
+    return "\n".join(lines)
+
+
+def test_what_exploration_does_without_samples_is_told_as_it_is():
+    assert settling() in (ROOT / "docs" / "findings.md").read_text()
