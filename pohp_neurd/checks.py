@@ -44,6 +44,12 @@ updates made, step size and magnet alike, so that logits always have the same sh
 BASELINES = ("history", "state")
 """What has a value of its own that is subtracted from sampled returns."""
 
+SAMPLINGS = ("outcome", "external")
+"""Whole episodes, or chance and the others only."""
+
+EXTERNAL_BATCH_SIZE = 32
+"""Samples of one update: each is a pass over the tree."""
+
 OPTIMIZERS = ("adam", "adam_without_momentum", "sgd")
 
 COMMON_MODES = ("paper", "dropped")

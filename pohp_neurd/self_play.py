@@ -14,7 +14,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from pohp_neurd import checks, directions, learners, policy, tally_learners, types
-from pohp_neurd.finite import critic, evaluation, graph, rollout, sequence_form
+from pohp_neurd.finite import critic, evaluation, external, graph, rollout, sequence_form
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.loops import NEVER as NEVER
 from pohp_neurd.loops import Loop as Loop
@@ -48,6 +48,7 @@ def loop(
     average: Weights | None = None,
     baseline_of: str = "state",
     play_exploration: float = 0.0,
+    sampling: str = "outcome",
 ) -> Loop:
     """Self-play of n agents.
 
@@ -65,6 +66,8 @@ def loop(
         (`finite.critic`), or "state", for returns as they are: a baseline is then the learner's own matter.
       play_exploration: ε, with which episodes are played by (1 − ε) π + ε uniform; needs "history", by which
         that is corrected for.
+      sampling: "outcome", whole episodes, or "external", on a tree: of chance and of the others only, so that
+        the agent tries all of its actions (`finite.external`). No baseline is to be used then.
 
     Returns:
       The loop.
@@ -75,7 +78,10 @@ def loop(
     checks.at_least("num_episodes", num_episodes, 1)
     checks.one_of("baseline_of", baseline_of, checks.BASELINES)
     checks.in_unit_interval("play_exploration", play_exploration)
+    checks.one_of("sampling", sampling, checks.SAMPLINGS)
     judged = baseline_of == "history"
+    if sampling == "external" and (judged or update != "sampled"):
+        raise ValueError("sampling=external is for update=sampled, and has no values of histories.")
     if judged and update != "sampled":
         raise ValueError("baseline_of=history is for update=sampled: expected updates have exact values.")
     if play_exploration and not judged:
@@ -101,6 +107,14 @@ def loop(
     ) -> tuple[directions.Tally, critic.Critic | None, evaluation.Profile | None]:
         """What there is to learn from, the next critic, and a tree's plans if they had to be made for it."""
         values = state.values
+        if sampling == "external":
+            if arena.line is None:
+                raise ValueError("sampling=external takes a tree, but this is a graph.")
+            num_agents = len(arena.seats.sizes)
+            agents = [state.updates % num_agents] if alternating else range(num_agents)
+            uniform = averaged(jnp.zeros_like(table), arena.seats.all.legal)
+            tally = external.tally(arena.line, table, uniform, agents, num_episodes, key=key)
+            return jax.tree.map(lambda sums: sums.astype(table.dtype), tally), None, None
         if update == "sampled":
             playing = table
             if play_exploration:

@@ -25,7 +25,7 @@ def exact_line(tree):
     double = jnp.asarray(tree.chance * (tree.parent >= 0)), jnp.asarray(tree.shifted_returns)
     return jax.tree_util.tree_unflatten(
         jax.tree_util.tree_structure(line),
-        [line.parent, line.entry, line.agent, double[0], line.terminal, double[1]],
+        [line.parent, line.entry, line.agent, double[0], line.before, line.terminal, double[1]],
     )
 
 

@@ -275,6 +275,7 @@ def _loop(config: game_config.Config, world: Any) -> tuple[self_play.Loop, Any]:
         average=None if neural_policy or arena.form is None else weights,
         baseline_of=config.baseline_of or "state",
         play_exploration=config.play_exploration or 0.0,
+        sampling=config.sampling,
     )
     return loop, arena
 
@@ -483,7 +484,7 @@ def _critic(config: game_config.Config) -> bool:
 
 def _state_baseline(config: game_config.Config) -> bool:
     """Whether the learner itself has a baseline."""
-    return _critic(config) and config.update == "sampled"
+    return _critic(config) and config.update == "sampled" and config.sampling == "outcome"
 
 
 def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:

@@ -168,6 +168,13 @@ class Config:
         check=checks.in_unit_interval,
         only_for={"update": "sampled", **_TREE},
     )
+    sampling: str = field(
+        "outcome",
+        "Of tables on trees: outcome plays whole episodes; external draws chance and the other agents only, "
+        "and tries every action of the agent that learns. An episode is then such a sample.",
+        choices=checks.SAMPLINGS,
+        only_for={"update": "sampled", **_TABULAR, **_TREE},
+    )
     estimator: str = field(
         "cix",
         "Of regret minimisers: returns are divided by min(1, π + η) (cix) or by π + η (ix).",
@@ -348,7 +355,10 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
     kind = (play, config.policy, config.update)
     filled = {name: value for name, value in DEFAULTS[kind].items() if getattr(config, name) is None}
     if kind == KINDS["table"] and config.batch_size is None:
-        filled["batch_size"] = checks.suited_batch_size(table_size)
+        external = config.sampling == "external"
+        filled["batch_size"] = (
+            checks.EXTERNAL_BATCH_SIZE if external else checks.suited_batch_size(table_size)
+        )
     if config.learner in checks.MINIMIZERS and config.average_power is None:
         filled["average_power"] = checks.MINIMIZERS[config.learner]
     if config.learner in checks.MINIMIZERS and config.step_size is None:
@@ -357,7 +367,11 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
         by_logits = kind == KINDS["table"] and config.learner in checks.LEARNERS
         filled["alternating"] = by_logits or kind == KINDS["table expected"]
     if config.baseline_of is None and config.baseline:
-        suits = kind in (KINDS["table"], KINDS["network"]) and config.learner != "spg"
+        suits = (
+            kind in (KINDS["table"], KINDS["network"])
+            and config.learner != "spg"
+            and config.sampling == "outcome"
+        )
         filled["baseline_of"] = "history" if suits else "state"
     if filled.get("baseline_of", config.baseline_of) != "history":
         filled["play_exploration"] = config.play_exploration or 0.0
@@ -383,6 +397,8 @@ def resolved(config: Config, play: str, table_size: int = 0) -> Config:
 
 def _check_baseline(config: Config) -> None:
     """Refuses what a resolved config cannot have of values of histories and of exploring play."""
+    if config.sampling == "external" and config.play != "compiled":
+        raise ValueError(f"sampling=external takes a tree, which a {config.play} run has not.")
     if config.baseline_of == "history" and config.play != "compiled":
         raise ValueError(f"baseline_of=history takes a tree, which a {config.play} run has not.")
     if config.play_exploration and config.baseline_of != "history":
@@ -397,6 +413,7 @@ _FOR_MINIMIZERS = {
     "expected": ("iterations", "precision"),
     "sampled": (
         *("episodes", "batch_size", "exploration", "exploration_decay", "play_exploration", "estimator"),
+        "sampling",
         *("baseline", "baseline_of", "average_over", "average_forgetting", "alternating", "decay_start"),
     ),
 }
@@ -409,6 +426,9 @@ _ALWAYS = (
 def refuse_unread(config: Config, given: Collection[str]) -> None:
     """Raises a ValueError if one of the fields `given`, which somebody has set, is not read by this run."""
     schema.refuse_unread(config, given)
+    if config.sampling == "external":
+        for name in sorted({"baseline", "baseline_of", "play_exploration"} & set(given)):
+            raise ValueError(f"{name} is not read by sampling=external: leave it out.")
     if config.learner in checks.MINIMIZERS:
         steps = ["step_size"] if config.learner == "optimistic_hedge" else []
         for name in sorted(set(given) - {*_ALWAYS, *_FOR_MINIMIZERS[config.update], *steps}):

@@ -40,7 +40,7 @@ RATE = 0.05
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["parent", "entry", "agent", "chance", "terminal", "returns"],
+    data_fields=["parent", "entry", "agent", "chance", "before", "terminal", "returns"],
     meta_fields=["levels"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,6 +56,8 @@ class Lineage:
     """Whose action it was; −1 where nobody's."""
     chance: Float[Array, "N"]
     """0 at the root, which nothing leads to."""
+    before: Float[Array, "N"]
+    """Of the outcomes of the same event that come earlier, together."""
     terminal: Bool[Array, "N"]
     returns: Float[Array, "N P"]
     """Shifted rewards from the root up to each history."""
@@ -81,10 +83,17 @@ def lineage(tree: trees.Tree) -> Lineage:
         entry=jnp.asarray(np.where(agent >= 0, entry, tree.legal.size), jnp.int32),
         agent=jnp.asarray(agent, jnp.int32),
         chance=jnp.asarray(np.where(tree.parent >= 0, tree.chance, 0.0), jnp.float32),
+        before=jnp.asarray(_before(tree), jnp.float32),
         terminal=jnp.asarray(tree.player == trees.TERMINAL),
         returns=jnp.asarray(tree.shifted_returns, jnp.float32),
         levels=tuple(map(int, tree.levels)),
     )
+
+
+def _before(tree: trees.Tree) -> Float[np.ndarray, "N"]:
+    together = np.cumsum(tree.chance)
+    first = tree.first_child[np.maximum(tree.parent, 0)]
+    return np.where(tree.parent >= 0, together - tree.chance - (together - tree.chance)[first], 0.0)
 
 
 def init(line: Lineage) -> Critic:
@@ -140,13 +149,13 @@ def tally(
     met, likely = _of_mover(mine, before[:, :-1]), before[:, -1:]
     weighed = met * likely
     gain = _of_mover(mine, values - expected[line.parent])
-    sums = _to_table(jnp.concatenate([met * _of_mover(mine, told), arrived], axis=1), line, acting.shape)
-    means = _to_table(jnp.concatenate([weighed * gain, weighed], axis=1), line, acting.shape)
+    sums = to_table(jnp.concatenate([met * _of_mover(mine, told), arrived], axis=1), line, acting.shape)
+    means = to_table(jnp.concatenate([weighed * gain, weighed], axis=1), line, acting.shape)
     # A state's visits weigh 1 on average, however rarely others come there when they do not explore. Where
     # they never do, nothing is said.
     limits = jnp.finfo(dtype)
     visits, mass = sums[..., 1], jnp.where(means[..., 1] > limits.tiny / limits.eps, means[..., 1], jnp.inf)
-    rarity = _to_table(likely, line, acting.shape)[..., 0] / mass
+    rarity = to_table(likely, line, acting.shape)[..., 0] / mass
     weight = playing.astype(dtype) * jnp.sum(visits, axis=1, keepdims=True)
     said = rarity * sums[..., 0] + weight * means[..., 0] / mass
 
@@ -162,7 +171,7 @@ def _of_mover(mine: Bool[Array, "N P"], columns: Float[Array, "N P"]) -> Float[A
     return jnp.sum(jnp.where(mine, columns, 0.0), axis=1, keepdims=True)
 
 
-def _to_table(columns: Float[Array, "N k"], line: Lineage, shape: tuple[int, ...]) -> Float[Array, "S A k"]:
+def to_table(columns: Float[Array, "N k"], line: Lineage, shape: tuple[int, ...]) -> Float[Array, "S A k"]:
     """Sums over the histories that each action of an agent state leads to."""
     sums = jax.ops.segment_sum(columns, line.entry, math.prod(shape) + 1)
     return sums[:-1].reshape(*shape, columns.shape[1])

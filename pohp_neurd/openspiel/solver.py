@@ -81,6 +81,8 @@ class NeuRDCIXSolver:
       average_power: p of the weight t^p that update t has in the average policy; by default 1, 0 for regret
         matching, 2 for its predictive form, and 2 for sampled or 4 for expected updates of the first three.
       precision: "float32" or "float64", of expected updates on a tree; by default the latter.
+      sampling: of sampled updates on a tree: "outcome", whole episodes, or "external", chance and the other
+        players only, while the one that learns tries every action; 32 such samples an update by default.
       seed: of the sampled episodes.
     """
 
@@ -100,6 +102,7 @@ class NeuRDCIXSolver:
         batch_size: int | None = None,
         average_power: float | None = None,
         precision: str | None = None,
+        sampling: str = "outcome",
         seed: int = 0,
     ) -> None:
         checks.one_of("update", update, ("expected", "sampled"))
@@ -137,7 +140,11 @@ class NeuRDCIXSolver:
         if precision is not None and (sampled or self._forgets):
             raise ValueError("precision is for expected updates on a tree: leave it out.")
         checks.one_of("precision", precision or "float64", ("float32", "float64"))
-        of_histories = sampled and not self._forgets and learner != "spg"
+        checks.one_of("sampling", sampling, checks.SAMPLINGS)
+        external = sampling == "external"
+        if external and (not sampled or self._forgets or play_exploration is not None):
+            raise ValueError("sampling=external is for sampled updates on a tree, without play_exploration.")
+        of_histories = sampled and not self._forgets and learner != "spg" and not external
         if play_exploration and not of_histories:
             raise ValueError("play_exploration is for sampled updates on a tree, but not for learner=spg.")
         if play_exploration is None:
@@ -165,7 +172,7 @@ class NeuRDCIXSolver:
                 self._arena: Any = cfr.arena_of(tree, precision or "float64")
         else:
             if learner in checks.LEARNERS:
-                rate = 0.05 if sampled and not of_histories else None
+                rate = 0.05 if sampled and not of_histories and not external else None
                 rule = directions.rule(learner, exploration)
                 seated = tally_learners.table(rule, baseline_rate=rate, **learning)
             else:
@@ -174,6 +181,7 @@ class NeuRDCIXSolver:
             if batch_size is None:
                 on_tree = sampled and not self._forgets
                 batch_size = checks.suited_batch_size(tree.legal.size) if on_tree else suited.batch_size
+                batch_size = checks.EXTERNAL_BATCH_SIZE if external else batch_size
             self._arena = self_play.arena_of(tree)
             if not self._forgets and self._arena.form is None:
                 raise ValueError(f"{tree.name} has no perfect recall, which average policies need.")
@@ -186,6 +194,7 @@ class NeuRDCIXSolver:
                 average=average,
                 baseline_of="history" if of_histories else "state",
                 play_exploration=play_exploration,
+                sampling=sampling,
             )
         self._key: Any = None
         first = None
