@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pohp_neurd import directions, openspiel, self_play, tally_learners
+from pohp_neurd.experiment import game_config
 from pohp_neurd.finite import external
 
 SAMPLES = 4_000
@@ -102,5 +103,10 @@ def test_it_is_refused_where_it_makes_no_sense():
         self_play.loop(learner, num_episodes=1, sampling="external", update="expected")
     with pytest.raises(ValueError, match="sampling=external is for sampled updates on a tree"):
         openspiel.NeuRDCIXSolver("kuhn_poker", sampling="external")
+    config = game_config.Config(game="kuhn_poker", sampling="external")
+    with pytest.raises(ValueError, match="sampling=external takes a tree, which a graph run has not"):
+        game_config.resolved(config, "graph")
+    with pytest.raises(ValueError, match="baseline_of is not read by sampling=external"):
+        game_config.refuse_unread(config, ["baseline_of"])
     with pytest.raises(ValueError, match="sampling must be one of outcome, external"):
         openspiel.NeuRDCIXSolver("kuhn_poker", update="sampled", sampling="robust")

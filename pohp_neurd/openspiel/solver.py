@@ -44,9 +44,10 @@ _SUITED = {
         _decaying(_SAMPLED["magnet_speed"] / _START, power=_SAMPLED["magnet_speed_decay"], start=_START),
         average_power=_SAMPLED["average_power"],
     ),
-    # Agents that forget: a weak magnet, or steps too large for it, lead away again. A strong one that moves
-    # slowly goes from one regularised equilibrium to the next: keep the best policy on the way. Where they
-    # sample, it moves ever more slowly, and averages the noise.
+    # Agents that forget: a weak magnet, or steps too large for it, lead away again. One that moves slowly
+    # goes from one regularised equilibrium to the next: keep the best policy on the way. A little exploration
+    # slows improbable actions, which steadies it (chosen by studies/large_games/choose.py). Where they sample,
+    # the magnet moves ever more slowly, and averages the noise.
     ("graph", "expected"): _Suited(0.02, 0.4, 0.05, 0.008),
     ("graph", "sampled"): _Suited(0.02, _falling, 0.016, _settling, 4096),
 }
@@ -181,7 +182,8 @@ class NeuRDCIXSolver:
             if batch_size is None:
                 on_tree = sampled and not self._forgets
                 batch_size = checks.suited_batch_size(tree.legal.size) if on_tree else suited.batch_size
-                batch_size = checks.EXTERNAL_BATCH_SIZE if external else batch_size
+                if external:
+                    batch_size = checks.EXTERNAL_BATCH_SIZE
             self._arena = self_play.arena_of(tree)
             if not self._forgets and self._arena.form is None:
                 raise ValueError(f"{tree.name} has no perfect recall, which average policies need.")
