@@ -46,7 +46,7 @@ _SUITED = {
     ),
     # Agents that forget: a weak magnet, or steps too large for it, lead away again. One that moves slowly
     # goes from one regularised equilibrium to the next: keep the best policy on the way. A little exploration
-    # slows improbable actions, which steadies it (chosen by studies/large_games/choose.py). Where they sample,
+    # slows improbable actions, which steadies it (studies/large_games/choose.py chose it). Where they sample,
     # the magnet moves ever more slowly, and averages the noise.
     ("graph", "expected"): _Suited(0.02, 0.4, 0.05, 0.008),
     ("graph", "sampled"): _Suited(0.02, _falling, 0.016, _settling, 4096),
