@@ -322,7 +322,7 @@ def many_workers(name, count, batch, block, staleness):
     config = game_config.resolved(config, "live")
     trainer = game.live_trainer(config)
     states = dict.fromkeys(("one", "many"), train.init(trainer))
-    with actors.crew(config, game_config.Actors(workers=count)) as crew:
+    with actors.crew(config, game_config.Actors(workers=count), train.size_shown(trainer)) as crew:
         collects = {"one": train.here, "many": crew.collect}
 
         def on(side, updates):

@@ -7,11 +7,15 @@ and the learner adds blocks up in their order. One that a worker dies under is p
 import collections
 import contextlib
 import importlib.metadata
+import itertools
 import multiprocessing
+import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pohp_neurd.experiment import executor, game_config
 from pohp_neurd.experiment import run as run_loop
@@ -108,14 +112,21 @@ class Crew:
 
 
 @contextlib.contextmanager
-def crew(config: game_config.Config, chosen: game_config.Actors) -> Iterator[Crew | None]:
-    """Workers for a live run, as `chosen`; None where this process plays alone."""
+def crew(config: game_config.Config, chosen: game_config.Actors, room: int) -> Iterator[Crew | None]:
+    """Workers for a live run, as `chosen`; None where this process plays alone.
+
+    `room` is in bytes, for what blocks are played with, and for a gradient.
+    """
     if chosen.executor == "local" and (chosen.workers or 1) == 1:
         yield None
         return
     if chosen.executor == "local":
         count = executor.available(chosen.workers)
-        made = Crew(lambda: _Worker(config), count, _ready, lambda order: order)
+        # Two: with staleness one order is written while the one before is read, which is done with by the next.
+        shelves = [_Shelf(room) for _ in range(2)]
+        turn = itertools.cycle(range(2))
+        pack = lambda order: _Packed(which := next(turn), shelves[which].put(order))  # noqa: E731
+        made = Crew(lambda: _Worker(config, shelves, _Shelf(room)), count, _ready, pack)
         with contextlib.closing(_Closing(made)):
             yield made
         return
@@ -161,18 +172,54 @@ def versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in _TOGETHER}
 
 
+_PROCESSES = multiprocessing.get_context("spawn")
+
+
+class _Shelf:
+    """Memory that processes share, for arrays: a pipe would carry them in many small pieces."""
+
+    def __init__(self, size: int) -> None:
+        self._shared = _PROCESSES.RawArray("B", size)
+
+    def put(self, thing: Any) -> tuple[bytes, list[slice]]:
+        """Leaves the arrays of `thing` here, and returns a note of the rest, and of where they are."""
+        arrays: list[pickle.PickleBuffer] = []
+        rest = pickle.dumps(thing, protocol=5, buffer_callback=arrays.append)
+        memory, places, at = np.frombuffer(self._shared, np.uint8), [], 0
+        for array in arrays:
+            data = array.raw()
+            places.append(slice(at, at + data.nbytes))
+            memory[places[-1]] = data
+            at += data.nbytes
+        return rest, places
+
+    def get(self, note: tuple[bytes, list[slice]]) -> Any:
+        """What was put here, with arrays of its own: the shelf may be filled anew."""
+        rest, places = note
+        memory = np.frombuffer(self._shared, np.uint8)
+        return pickle.loads(rest, buffers=[memory[place].copy() for place in places])
+
+
+class _Packed(NamedTuple):
+    """An order, on one of the shelves for orders."""
+
+    shelf: int
+    note: tuple[bytes, list[slice]]
+
+
 class _Worker:
     """A process beside this one."""
 
-    def __init__(self, config: game_config.Config) -> None:
+    def __init__(self, config: game_config.Config, orders: Sequence[_Shelf], answers: _Shelf) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
-        context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=_work, args=(theirs, config), daemon=True)
+        args = (theirs, config, orders, answers)
+        self.process = _PROCESSES.Process(target=_work, args=args, daemon=True)
         self.process.start()
         theirs.close()
-        self._shown: Any = None
+        self._answers = answers
+        self._shown: _Packed | None = None
 
-    def take(self, job: Job, order: Order) -> None:
+    def take(self, job: Job, order: _Packed) -> None:
         # Parameters travel once an update. If it has died already, what waits for its answer will see so.
         with contextlib.suppress(OSError):
             self.pipe.send((job, None if order is self._shown else order))
@@ -187,7 +234,7 @@ class _Worker:
             raise Died(_of_signal(code) if code and code < 0 else f"with exit code {code}") from None
         if problem is not None:
             raise _problem(problem)
-        return found
+        return self._answers.get(found)
 
     def end(self) -> None:
         self.pipe.close()
@@ -206,7 +253,7 @@ def _problem(problem: str) -> Exception:
     return run_loop.Lost(f"A worker cannot play: {problem}")
 
 
-def _work(pipe: Any, config: game_config.Config) -> None:
+def _work(pipe: Any, config: game_config.Config, orders: Sequence[_Shelf], answers: _Shelf) -> None:
     """The life of a worker process: jobs in, evidence out, until its parent has gone."""
     executor.begin()
     executor.die_with_parent()
@@ -218,10 +265,10 @@ def _work(pipe: Any, config: game_config.Config) -> None:
             job, shown = pipe.recv()
         except (EOFError, OSError):
             return
-        order = shown or order
+        order = orders[shown.shelf].get(shown.note) if shown else order
         try:
             player = player or _Player(config)
-            answer = (player.play(job, order), None)
+            answer = (answers.put(player.play(job, order)), None)
         except MemoryError:
             answer = (None, "MemoryError")
         except Exception as error:

@@ -133,10 +133,10 @@ def build(
     for reason in reasons:
         _tell(reason)
     config = game_config.resolved(config, "live")
-    crew = None
+    trainer, crew = live_trainer(config), None
     if stack is not None and where is not None:
-        crew = stack.enter_context(actors.crew(config, where))
-    return config, _live(config, crew)
+        crew = stack.enter_context(actors.crew(config, where, train.size_shown(trainer)))
+    return config, _live(config, trainer, crew)
 
 
 def _check_alone(where: game_config.Actors | None, what: str) -> None:
@@ -415,12 +415,11 @@ def live_trainer(config: game_config.Config) -> train.Trainer:
     )
 
 
-def _live(config: game_config.Config, crew: actors.Crew | None) -> run_loop.Task:
+def _live(config: game_config.Config, trainer: train.Trainer, crew: actors.Crew | None) -> run_loop.Task:
     """Self-play on live states, judged by play against the uniform policy, or alone by its own returns.
 
     `crew` plays the blocks; without one this process does.
     """
-    trainer = live_trainer(config)
     world, separate = trainer.world, trainer.separate
     alone = world.num_seats == 1
     columns = ALONE if alone else AGAINST_UNIFORM

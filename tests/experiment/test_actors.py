@@ -17,6 +17,7 @@ import pytest
 
 from pohp_neurd.experiment import actors, executor, game, game_config
 from pohp_neurd.experiment import run as run_loop
+from pohp_neurd.openspiel.live import play, train
 from pohp_neurd.results import records
 
 CONFIG = game_config.Config(
@@ -101,6 +102,31 @@ def test_blocks_of_the_next_update_are_begun_before_it():
     assert begun[:2] == [actors.Job(1, 0), actors.Job(1, 1)]
     assert made.collect(TRAINER, "unread", [1], 1, "later") == [actors.Job(1, block) for block in range(5)]
     assert all(order.known == "now" for job, order in log if job.update == 1)
+
+
+def test_a_shelf_gives_back_what_was_put_there_with_arrays_of_its_own():
+    shelf = actors._Shelf(64)
+    order = actors.Order({"w": np.arange(6.0).reshape(2, 3), "b": np.int32([7])}, [1, 2])
+    first = shelf.get(shelf.put(order))
+    note = shelf.put(order._replace(known={"w": -np.arange(8.0)}))
+    np.testing.assert_array_equal(first.known["w"], order.known["w"])
+    np.testing.assert_array_equal(first.known["b"], [7])
+    assert first.words == [1, 2]
+    np.testing.assert_array_equal(shelf.get(note).known["w"], -np.arange(8.0))
+    with pytest.raises(ValueError, match="could not broadcast"):
+        shelf.put(np.zeros(9))
+
+
+def test_a_shelf_has_room_for_what_blocks_are_played_with_and_for_what_they_say():
+    config = game_config.resolved(CONFIG, "live")
+    trainer = game.live_trainer(config)
+    state = train.init(trainer)
+    known, words = train.shown(state.learner), play.words_of(state.key)
+    shelf = actors._Shelf(train.size_shown(trainer))
+    shelf.put(actors.Order(known, words))
+    shelf.put(train.evidence(trainer, known, words, 0, 0))
+    with pytest.raises(ValueError, match="could not broadcast"):
+        actors._Shelf(train.size_shown(trainer) - 1).put(known)
 
 
 @pytest.mark.thorough
@@ -302,11 +328,11 @@ def test_a_worker_out_of_memory_ends_the_run_with_a_sentence(tmp_path, monkeypat
     """Every worker process has 600 MiB of addresses: it dies as it begins, or says so."""
     import resource
 
-    def hire(config):
+    def hire(*args):
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (600 * 2**20, hard))  # the child inherits it
         try:
-            return worker(config)
+            return worker(*args)
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 

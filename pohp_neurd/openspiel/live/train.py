@@ -167,6 +167,12 @@ def shown(learner: learners.State) -> learners.State:
     return jax.tree.map(np.asarray, learner._replace(optimizer=None))
 
 
+def size_shown(trainer: Trainer) -> int:
+    """The bytes of its arrays."""
+    begun = jax.eval_shape(lambda: trainer.learner.init(trainer.model.init(key=jax.random.key(0))))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(begun._replace(optimizer=None)))
+
+
 def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, learners.Info]:
     """`num_updates` updates later, each from `batch_episodes` fresh episodes; and the last one's figures.
 
