@@ -41,7 +41,9 @@ def main(_: list[str]) -> None:
         f"Running the paper's experiment in {folder}: {time}; progress counts the runs that are finished"
     )
     try:
-        figures = reproduction.run(config, folder, execute, retry_failed=where.retry_failed)
+        figures = reproduction.run(
+            config, folder, execute, retry_failed=where.retry_failed, known_from=where.known
+        )
     except KeyboardInterrupt:
         print(f"Stopped; the same command goes on in {folder}.", file=sys.stderr)
         sys.exit(130)

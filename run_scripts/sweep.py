@@ -75,7 +75,9 @@ def main(_: list[str]) -> None:
         f"Running {len(settings):,} settings in {config.output_dir}: progress counts those that are finished"
     )
     try:
-        finished = sweep.run(settings, config.output_dir, execute, retry_failed=where.retry_failed)
+        finished = sweep.run(
+            *(settings, config.output_dir, execute), retry_failed=where.retry_failed, known_from=where.known
+        )
     except KeyboardInterrupt:
         print(f"Stopped; the same command goes on in {config.output_dir}.", file=sys.stderr)
         sys.exit(130)

@@ -122,7 +122,7 @@ def crew(config: game_config.Config, chosen: game_config.Actors, room: int) -> I
         return
     if chosen.executor == "local":
         count = executor.available(chosen.workers)
-        # Two: with staleness one order is written while the one before is read, which is done with by the next.
+        # Two: with staleness one is written while the one before is read; that is done with by the next.
         shelves = [_Shelf(room) for _ in range(2)]
         turn = itertools.cycle(range(2))
         pack = lambda order: _Packed(which := next(turn), shelves[which].put(order))  # noqa: E731

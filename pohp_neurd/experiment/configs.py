@@ -52,6 +52,12 @@ class Executor:
     )
     address: str | None = field(None, "Of a Ray cluster that runs already, such as auto or 10.0.0.1:6379.")
     retry_failed: bool = field(False, "Run settings that failed before once more.")
+    known: tuple[str, ...] = field(
+        (),
+        "A results.csv of another sweep: settings that are in it are taken over, and not run again.",
+        repeated=True,
+        shown="none",
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -120,15 +120,16 @@ class Config:
         return {name: getattr(self, name) for name in READING if getattr(self, name) != _PAPER[name]}
 
 
-def run(
-    config: Config, path: records.Path, execute: sweep.Execute, *, retry_failed: bool = False
-) -> dict[str, Any]:
-    """Runs what is missing in the folder `path`; leaves tables and pictures; the final figures."""
+def run(config: Config, path: records.Path, execute: sweep.Execute, **more: Any) -> dict[str, Any]:
+    """Runs what is missing in the folder `path`; leaves tables and pictures; the final figures.
+
+    `more` is for `sweep.run`.
+    """
     size, folder = SCALES[config.scale], pathlib.Path(path)
     figures: dict[str, Any] = {"environment": config.environment, "scale": config.scale}
     failed = []
     if config.learning_rate == "best":
-        tried = sweep.run(rate_settings(config), folder, execute, retry_failed=retry_failed)
+        tried = sweep.run(rate_settings(config), folder, execute, **more)
         failed += sweep.failures(tried)
         figures |= _rates(folder, sweep.rows(tried), config)
         rate = figures["learning_rate"]
@@ -136,7 +137,7 @@ def run(
         paper = config.learning_rate == "paper"
         rate = PAPER_BEST[config.environment] if paper else float(config.learning_rate)
         figures["learning_rate"] = rate
-    found = sweep.run(exploration_settings(config, rate), folder, execute, retry_failed=retry_failed)
+    found = sweep.run(exploration_settings(config, rate), folder, execute, **more)
     failed += sweep.failures(found)
     figures |= _explorations(folder, sweep.rows(found), config, rate)
     # SPG at the best rate is in both.

@@ -36,13 +36,20 @@ class Finished(NamedTuple):
 
 
 def run(
-    settings: Sequence[grid.Setting], path: records.Path, execute: Execute, *, retry_failed: bool = False
+    settings: Sequence[grid.Setting],
+    path: records.Path,
+    execute: Execute,
+    *,
+    retry_failed: bool = False,
+    known_from: Sequence[records.Path] = (),
 ) -> list[Finished]:
     """Runs what is not finished yet of `settings` in the folder `path`; what became of each of them.
 
     A setting that fails does not stop the others. It is left as it is when the sweep goes on, unless
     `retry_failed`. The folder may hold settings of other grids of the same script: the tables are of all.
+    What a table of `known_from` has is taken over, without its curve.
     """
+    elsewhere = {each.id: each for table in known_from for each in taken_over(settings, table)}
     if not os.fspath(path):
         raise ValueError("output_dir must name a folder, but is empty.")
     folder = pathlib.Path(path)
@@ -53,6 +60,9 @@ def run(
                 if setting.id in known and known[setting.id].figures is None:
                     del known[setting.id]
                     shutil.rmtree(folder / "runs" / setting.id, ignore_errors=True)  # it begins anew
+        for each in elsewhere.values():
+            if known.setdefault(each.id, each) is each:
+                _record(folder, each, 0.0)
         todo = [setting for setting in settings if setting.id not in known]
         bar = run_loop.progress(len(settings), len(settings) - len(todo), "setting")
         try:
@@ -81,6 +91,29 @@ def read(path: records.Path) -> list[Finished]:
         # JSON has no tuples; a setting must not look different for having been read.
         flags = {name: tuple(value) if isinstance(value, list) else value for name, value in flags.items()}
         found.append(Finished(file.stem, flags, figures, str(content.get("sentence"))))
+    return found
+
+
+def taken_over(settings: Sequence[grid.Setting], path: records.Path) -> list[Finished]:
+    """Those of `settings` that another sweep has finished, from its results.csv; `rows` the other way."""
+    by_id, found = {setting.id: setting for setting in settings}, []
+    try:
+        recorded = records.read_csv(path)
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}.") from None
+    for row in recorded:
+        if "id" not in row:
+            raise ValueError(f"{path} has no column id: it is not the results.csv of a sweep.")
+        setting = by_id.get(row["id"])
+        if setting is None:
+            continue
+        flags = {*setting.flags, *(flag.swept for flag in schema.flags(grid.JOBS[setting.script].config))}
+        cells = {name: cell for name, cell in row.items() if name not in {"id", *flags} and cell}
+        figures = {name.removeprefix("final_"): float(cell) for name, cell in cells.items()}
+        whole = {
+            name: int(value) if cells.get(name, "").isdigit() else value for name, value in figures.items()
+        }
+        found.append(Finished(setting.id, setting.flags, whole, ""))
     return found
 
 

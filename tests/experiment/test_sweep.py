@@ -88,6 +88,33 @@ def test_what_is_finished_is_never_run_again_and_a_grid_may_grow(swept, tmp_path
     assert (folder / "curves.csv").read_bytes() == (swept[0] / "curves.csv").read_bytes()
 
 
+def test_what_another_sweep_has_finished_is_taken_over(swept, tmp_path):
+    first, chosen, finished = swept
+    folder, here = tmp_path / "sweep", Here()
+    more = settings("exploration=1,0.1", "seed=11")
+    known = [first / "results.csv"]
+    found = sweep.run([*chosen[:3], *more], folder, here, known_from=known)
+    assert here.ran == [setting.id for setting in more]
+    assert found[:3] == finished[:3]
+    assert len(records.read_csv(folder / "curves.csv")) == 2 * 3  # of what was run here
+    again = sweep.run(chosen, folder, here, known_from=known)
+    assert len(here.ran) == 2
+    assert again == finished
+    rows = records.read_csv(folder / "results.csv")
+    assert [row for row in rows if row["seed"] != "11"] == records.read_csv(first / "results.csv")
+
+
+def test_a_table_without_ids_is_refused(tmp_path):
+    (tmp_path / "other.csv").write_text("seed,total_reward\n0,1\n")
+    with pytest.raises(
+        ValueError, match=r"other\.csv has no column id: it is not the results\.csv of a sweep"
+    ):
+        sweep.run(settings("seed=0"), tmp_path / "sweep", Here(), known_from=[tmp_path / "other.csv"])
+    assert not (tmp_path / "sweep").exists()
+    with pytest.raises(ValueError, match="there is no file"):
+        sweep.run(settings("seed=0"), tmp_path / "sweep", Here(), known_from=[tmp_path / "none.csv"])
+
+
 def test_a_failure_is_recorded_and_stops_nothing(swept, tmp_path):
     folder, here = tmp_path / "sweep", Here()
     wild = settings("learning_rate=1e30,0.001", "seed=0")
