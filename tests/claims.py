@@ -1,4 +1,4 @@
-"""What README.md and docs/findings.md say in prose, each figure written from its row in studies/.
+"""What README.md, docs/findings.md and the pages behind it say, each figure written from its row in studies/.
 
 A claim is a piece of a document with the words that say what its figures are of: a figure that changes, or
 moves to another claim, is no longer found.
@@ -24,17 +24,46 @@ def readme():
 
 
 def findings():
-    """Of docs/findings.md, every interval that does not stand in one of its tables of results."""
+    """Of docs/findings.md, every interval."""
+    catch, pole = _rates("catch"), _rates("cart_pole", "against_rate")
+    dropped = _explorations("paper/catch_dropped/against_1.csv")
+    written = _explorations("paper/catch/against_1_0.001797.csv")
+    catch_spg = _explorations("paper/catch/against_spg_0.00004.csv")
+    pole_spg = {
+        rate: _explorations(f"paper/cart_pole/against_spg_{rate}.csv") for rate in ("0.00002", "0.00005")
+    }
+    tenth = _explorations("paper/cart_pole/against_0.1_0.00005.csv")
+    leduc = _explorations("self_play/exploration_nash_conv_average.csv", game="leduc_poker")
+    spg = _one("self_play/exploration_nash_conv_average.csv", game="leduc_poker", learner="spg")
+    own = _own_settings("nash_conv_average")
+    last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
+    swaps = {other: _explorations(f"swapping_catch/against_{other}.csv") for other in ("0", "spg")}
     return [
-        *_learning_rates(),
-        *_explorations_in_the_paper(),
-        *_ends_at_their_own_settings(),
-        *_jumping_bias(),
-        *_swapping_catch(),
+        f"it is 0.00004 | {_mean(catch[4e-5])} there, {_mean(catch[0.0018])} at 0.0018 (5 seeds)",
+        f"0.00002 is ahead of 0.00005 by {_difference(pole[2e-5])}",
+        f"catch, dropped: {_mean(dropped[1])} at 1, the best",
+        f"dropped: 0 minus 1 {_difference(dropped[0])}; as written {_difference(written[0])}",
+        f"as written, at 0.00004: minus SPG {_difference(catch_spg[1])}",
+        f"at 0.00005 0.3 minus 0.1 {_difference(tenth[0.3])}",
+        f"NeuRD-CIX(1) minus SPG {_difference(pole_spg['0.00005'][1])}; at the best rate "
+        f"{_difference(pole_spg['0.00002'][1])}",
+        f"after 10M episodes: {_mean(leduc[0.01], 3)} at η = 0.01, {_mean(leduc[0], 3)} at 0, "
+        f"{_mean(spg, 3)} by SPG",
+        f"SPG {_mean(own[''], 3)}, NeuRD-CIX(0) {_mean(own[0], 3)} (5 seeds)",
+        f"{_mean(_jumps('self_play', 'none', 0), 2)} at 0, "
+        f"{_mean(_jumps('self_play', 'none', 0.03), 2)} at 0.03",
+        f"last cycle: {_mean(last, 2)}, where a constant 0.3 has {_jumps('bandit', 'mean', 0.3)['mean']:.2f}",
+        f"1 minus 0 is {_difference(swaps['0'][1])}, 1 minus SPG {_difference(swaps['spg'][1])}",
     ]
 
 
-def _ends_at_their_own_settings():
+def paper():
+    """Of studies/paper/README.md, every interval that does not stand in its table of results."""
+    return [*_learning_rates(), *_explorations_in_the_paper()]
+
+
+def self_play():
+    """Of studies/self_play/exploration.md."""
     current, average = _own_settings("nash_conv"), _own_settings("nash_conv_average")
     return [
         f"SPG has {_mean(current[''], 3)} (current) and {_mean(average[''], 3)} (average), NeuRD-CIX(1) "
@@ -89,23 +118,8 @@ def _explorations_in_the_paper():
     ]
 
 
-def _jumping_bias():
-    last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
-    first = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="first_cycle")
-    return [
-        f"In self-play, without a baseline, its mean NashConv is "
-        f"{_mean(_jumps('self_play', 'none', 0), 2)}; with "
-        f"exploration 0.03 it is {_mean(_jumps('self_play', 'none', 0.03), 2)}.",
-        f"In a bandit without a baseline it does follow, with four times the regret: "
-        f"{_mean(_jumps('bandit', 'none', 0), 2)} against {_mean(_jumps('bandit', 'none', 0.01), 2)} with "
-        f"exploration 0.01.",
-        f"the bandit's regret, decreasing from 0.3, is {first['mean']:.2f} in the first cycle of jumps and "
-        f"{_mean(last, 2)} in the last, where a constant 0.3 has "
-        f"{_jumps('bandit', 'mean', 0.3)['mean']:.2f}.",
-    ]
-
-
-def _swapping_catch():
+def swapping_catch():
+    """Of studies/swapping_catch/README.md."""
     path = "swapping_catch/against"
     zero = _explorations(f"{path}_0.csv")
     spg = _explorations(f"{path}_spg.csv")

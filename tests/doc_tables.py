@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/findings.md, from the CSV files in studies/; `claims` has their prose."""
+"""The tables of README.md and of the pages behind docs/findings.md, from studies/; `claims` has their prose."""
 
 import pathlib
 
@@ -20,12 +20,12 @@ def number(value):
 
 
 def mean(row):
-    """The mean alone: README.md has no intervals, docs/findings.md has them."""
+    """The mean alone: README.md has no intervals, the studies have them."""
     return number(row["mean"])
 
 
 def paper(cell=interval):
-    """Accumulated reward at the best learning rate here and at the paper's: docs/findings.md."""
+    """Accumulated reward at the best learning rate here and at the paper's: studies/paper."""
     heads = ["", "SPG", "η = 0", "0.01", "0.03", "0.1", "0.3", "1"]
     lines = [heads, ["---"] * len(heads)]
     chosen = {"catch": ("0.00004", "0.001797"), "cart_pole": ("0.00002", "0.00005")}
@@ -41,7 +41,7 @@ def paper_means():
 
 
 def self_play():
-    """NashConv in tabular self-play over exploration: docs/findings.md."""
+    """NashConv in tabular self-play over exploration: studies/self_play/exploration.md."""
     columns = ("nash_conv", "nash_conv_average")
     heads = ["", "Leduc, current", "Leduc, average", "Kuhn, current", "Kuhn, average"]
     lines = [heads, ["---"] * len(heads)]
@@ -64,7 +64,7 @@ def self_play():
 
 
 def swapping_catch():
-    """Catch whose actions swap: docs/findings.md."""
+    """Catch whose actions swap: studies/swapping_catch."""
     heads = ["", "accumulated reward", "balls missed in the last 30,000 steps"]
     lines = [heads, ["---"] * len(heads)]
     rows = table.read(STUDIES / "swapping_catch" / "results.csv")

@@ -16,9 +16,9 @@ import pytest
     ("document", "build"),
     [
         ("README.md", doc_tables.paper_means),
-        ("docs/findings.md", doc_tables.paper),
-        ("docs/findings.md", doc_tables.self_play),
-        ("docs/findings.md", doc_tables.swapping_catch),
+        ("studies/paper/README.md", doc_tables.paper),
+        ("studies/self_play/exploration.md", doc_tables.self_play),
+        ("studies/swapping_catch/README.md", doc_tables.swapping_catch),
     ],
 )
 def test_tables_equal_the_recorded_results(document, build):
@@ -28,11 +28,10 @@ def test_tables_equal_the_recorded_results(document, build):
 _INTERVAL = re.compile(r"[+−]?\d[\d,.]*\d? \[[^\]]*\d\]")
 _DOCUMENTS = [
     ("README.md", claims.readme, [doc_tables.paper_means]),
-    (
-        "docs/findings.md",
-        claims.findings,
-        [doc_tables.paper, doc_tables.self_play, doc_tables.swapping_catch],
-    ),
+    ("docs/findings.md", claims.findings, []),
+    ("studies/paper/README.md", claims.paper, [doc_tables.paper]),
+    ("studies/self_play/exploration.md", claims.self_play, [doc_tables.self_play]),
+    ("studies/swapping_catch/README.md", claims.swapping_catch, [doc_tables.swapping_catch]),
 ]
 
 
@@ -62,8 +61,9 @@ def test_every_figure_belongs_to_its_claim(document, made, tables):
 
 def test_two_swapped_intervals_are_noticed():
     """Any two of the intervals, each of which stands in a row of its own."""
-    prose = _prose("docs/findings.md", _DOCUMENTS[1][2])
-    made = claims.findings()
+    prose, made = "", []
+    for document, claims_, tables in _DOCUMENTS[1:]:
+        prose, made = prose + _prose(document, tables), [*made, *claims_()]
     intervals = list(dict.fromkeys(_INTERVAL.findall(prose)))
     assert len(intervals) > 20
     for one, other in itertools.pairwise(intervals):

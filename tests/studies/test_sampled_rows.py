@@ -76,7 +76,7 @@ def test_a_network_in_a_minute():
 
 
 def settling():
-    """The table of docs/findings.md: the largest NashConv of the current policy from 30,000 updates on."""
+    """The table of exploration.md: the largest NashConv of the current policy from 30,000 updates on."""
     rows = table.select(table.read(ROWS / "settling.csv"), {"game": "leduc_poker"})
     steps = sorted({row["step_size"] for row in rows})
     lines = [f"| | {' | '.join(f'step size {step:g}' for step in steps)} |", "|---" * (1 + len(steps)) + "|"]
@@ -92,4 +92,4 @@ def settling():
 
 
 def test_what_exploration_does_without_samples_is_told_as_it_is():
-    assert settling() in (ROOT / "docs" / "findings.md").read_text()
+    assert settling() in (ROOT / "studies" / "self_play" / "exploration.md").read_text()
