@@ -1,4 +1,4 @@
-"""The tables of README.md and of the pages behind docs/findings.md, from studies/; `claims` has their prose."""
+"""The tables of README.md and of the pages behind docs/findings.md; `claims` has their prose."""
 
 import pathlib
 
