@@ -24,7 +24,7 @@ import numpy as np
 import pyspiel
 
 from pohp_neurd import learners, policy, shaping
-from pohp_neurd.experiment import actors, game, game_config
+from pohp_neurd.experiment import actors, game_config, live
 from pohp_neurd.openspiel import uniforms
 from pohp_neurd.openspiel.live import minds, play, train
 
@@ -320,7 +320,7 @@ def many_workers(name, count, batch, block, staleness):
         staleness=staleness,
     )
     config = game_config.resolved(config, "live")
-    trainer = game.live_trainer(config)
+    trainer = live.trainer(config)
     states = dict.fromkeys(("one", "many"), train.init(trainer))
     with actors.crew(config, game_config.Actors(workers=count), train.size_shown(trainer)) as crew:
         collects = {"one": train.here, "many": crew.collect}

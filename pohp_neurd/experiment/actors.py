@@ -155,10 +155,10 @@ class _Player:
 
     def __init__(self, config: game_config.Config) -> None:
         executor.use_one_core()
-        from pohp_neurd.experiment import game
+        from pohp_neurd.experiment import live
         from pohp_neurd.openspiel.live import train
 
-        self._trainer, self._evidence = game.live_trainer(config), train.evidence
+        self._trainer, self._evidence = live.trainer(config), train.evidence
 
     def play(self, job: Job, order: Order) -> Any:
         return self._evidence(self._trainer, order.known, order.words, *job)

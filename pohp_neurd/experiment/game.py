@@ -1,57 +1,35 @@
-"""A run of self-play in a game, compiled or played live, as the task of a run with policies and picture."""
+"""A run of self-play in a game: which kind the game allows, and the task of a compiled one."""
 
 import contextlib
 import dataclasses
 import functools
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from pohp_neurd import (
     cfr,
     checks,
-    directions,
     exact,
-    learners,
     minimizers,
     neural,
     openspiel,
-    optimizers,
     self_play,
-    shaping,
     tally_learners,
 )
-from pohp_neurd.experiment import actors, game_config
+from pohp_neurd.experiment import actors, game_config, game_task, live, schedules
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import saved
-from pohp_neurd.openspiel.live import match, play, train
-from pohp_neurd.results import figures, records
-
-JUDGED = ("nash_conv", "nash_conv_average")
-COLUMNS = (*run_loop.COUNTS, *JUDGED)
-AGAINST_UNIFORM = ("return_against_uniform", "half_width")
-ALONE = ("mean_return", "half_width")
-_AVERAGE = "_average"  # such columns are of the average policy
-INFO = tuple(name for name in learners.Info._fields if name != "exploration")
-"""What there is to plot of the last update."""
-
-_MATCH_EPISODES = 512
-_GRID, _SHARE = 200, 0.1  # where evaluations cost much: at most so many, in at most that share of the time
-_SHORT = {
-    "nash_conv": "NashConv",
-    "nash_conv_average": "average",
-    "return_against_uniform": "against uniform",
-    "mean_return": "return",
-}
+from pohp_neurd.openspiel.live import train
+from pohp_neurd.results import records
 
 
 def run(
@@ -133,10 +111,10 @@ def build(
     for reason in reasons:
         _tell(reason)
     config = game_config.resolved(config, "live")
-    trainer, crew = live_trainer(config), None
+    trainer, crew = live.trainer(config), None
     if stack is not None and where is not None:
         crew = stack.enter_context(actors.crew(config, where, train.size_shown(trainer)))
-    return config, _live(config, trainer, crew)
+    return config, live.task(config, trainer, crew)
 
 
 def _check_alone(where: game_config.Actors | None, what: str) -> None:
@@ -201,54 +179,6 @@ def _graph(
     return made
 
 
-def _task(
-    config: game_config.Config,
-    columns: Sequence[str],
-    begin: Callable[[], Any],
-    advance: Callable[[Any, int], Any],
-    evaluate: Callable[[Any], run_loop.Row],
-    policies: Callable[[Any], saved.Saved],
-    lost: Callable[[Any], int | None],
-    **more: Any,
-) -> run_loop.Task:
-    """The run whose rows `evaluate` makes, `lost` at the first update that it finds, if any."""
-
-    def finish(folder: records.RunFolder, rows: Sequence[run_loop.Row]) -> dict[str, Any]:
-        last = {name: None if value == "" else value for name, value in rows[-1].items()}
-        title = f"{figures.name(['learner'], [config.learner])} in {config.game}, {config.policy}"
-        figures.nash_conv(folder.curve, rows, title=title)
-        figures_found = [row[name] for row in rows for name in JUDGED if row.get(name, "") != ""]
-        best = {"nash_conv_best": min(figures_found)} if figures_found else {}
-        return {"game": config.game, **last, **best, "curve": str(folder.curve)}
-
-    def diverged(state: Any) -> tuple[str, str, str] | None:
-        update = lost(state)
-        what = "a parameter or the optimizer's state"
-        return None if update is None else (what, f"update {update}", "step_size")
-
-    return run_loop.Task(
-        dataclasses.asdict(config),
-        run_loop.Pace(
-            total=game_config.updates(config),
-            every=max(1, (config.eval_every or config.budget // _GRID) // (config.batch_size or 1)),
-            share=None if config.eval_every else _SHARE,
-            checkpoint_every=config.checkpoint_every,
-            unit="episode" if config.update == "sampled" else "iteration",
-            size=config.batch_size or 1,
-        ),
-        (*COLUMNS, *columns),
-        begin,
-        advance,
-        lambda state, done, earlier: [evaluate(state)],
-        finish,
-        diverged=diverged,
-        export=lambda folder, done, state: saved.save(folder.policy, done, policies(state)),
-        empty=(*COLUMNS[4:], *columns),
-        shown=_SHORT,
-        **more,
-    )
-
-
 class Counted(NamedTuple):
     """A loop's state with the decisions so far, which outgrow 32 bits."""
 
@@ -289,7 +219,7 @@ def _exact_loop(
         step = (config.step_size or 0.0) / scale
         local = cfr.regrets(minimizers.minimizer(config.learner, step))
     else:
-        local = cfr.table(rule(config), **_learning(config), scale=scale, weights=config.weights)
+        local = cfr.table(schedules.rule(config), **_learning(config), scale=scale, weights=config.weights)
     with jax.enable_x64(True):
         arena = cfr.arena_of(tree, config.precision)
     alternating, figures = bool(config.alternating), local.figures is not None
@@ -331,23 +261,25 @@ def _compiled(config: game_config.Config, world: exact.World) -> run_loop.Task:
     def evaluate(state: Counted) -> run_loop.Row:
         updates = int(state.loop.updates)
         episodes = updates * (config.batch_size or 1) if sampled else 0
+        found = np.asarray(exact.nash_conv(world, tables(state))).tolist()
         return {
             **{"updates": updates, "episodes": episodes, "steps": int(state.steps)},
-            **dict(zip(JUDGED, np.asarray(exact.nash_conv(world, tables(state))).tolist(), strict=False)),
-            **_figures(state.loop.info),
+            **dict(zip(game_task.JUDGED, found, strict=False)),
+            **game_task.info_row(state.loop.info),
         }
 
     def policies(state: Counted) -> saved.Saved:
         if neural_policy:
             learnt = state.loop.learner
-            return _saved(config, learnt.parameters, tally_learners.averaged(learnt).parameters, kept)
+            average = tally_learners.averaged(learnt).parameters
+            return game_task.networks(config, learnt.parameters, average, kept)
         found, about = tables(state), saved.About(config.game, "tabular")
         if kept is not None:
             return saved.Saved(about._replace(compiled="graph"), found[0], None, world=kept)
         return saved.Saved(about, found[0], found[-1])
 
     def judged(folder: records.RunFolder, done: int, state: Counted, row: run_loop.Row) -> None:
-        figure, which = min((row[name], place) for place, name in enumerate(JUDGED) if name in row)
+        figure, which = min((row[name], place) for place, name in enumerate(game_task.JUDGED) if name in row)
         found = policies(state)
         saved.save_best(folder.policy, done, (found.current, found.average)[which], figure)
 
@@ -356,7 +288,8 @@ def _compiled(config: game_config.Config, world: exact.World) -> run_loop.Task:
         return None if first == self_play.NEVER else first + 1
 
     opening = f"{config.game} as a {_size(world)}."
-    return _task(config, INFO, begin, advance, evaluate, policies, lost, judged=judged, opening=opening)
+    parts = (begin, advance, evaluate, policies, lost)
+    return game_task.task(config, game_task.INFO, *parts, judged=judged, opening=opening)
 
 
 def _size(world: exact.World) -> str:
@@ -365,125 +298,9 @@ def _size(world: exact.World) -> str:
     return f"tree: {world.num_histories:,} histories, {world.num_information_states:,} information states"
 
 
-def _figures(info: learners.Info | None) -> dict[str, float]:
-    return {} if info is None else {name: float(getattr(info, name)) for name in INFO}
-
-
-def _saved(
-    config: game_config.Config, current: Sequence[Any], average: Sequence[Any], world: Any = None
-) -> saved.Saved:
-    about = saved.About(
-        *(config.game, "neural", config.hidden_layers, _critic(config), len(current)),
-        compiled="tree" if world is None else "graph",
-    )
-    return saved.Saved(about, current, average, world=world)
-
-
-class Played(NamedTuple):
-    """The state of live play, and the figures of the last update, which no checkpoint has."""
-
-    loop: train.State
-    info: learners.Info | None
-
-
-def live_trainer(config: game_config.Config) -> train.Trainer:
-    """The trainer of a live run; `config` has nothing left open."""
-    world = play.live_game(config.game)
-    separate = not config.shared
-    model = play.network(world, config.hidden_layers, critic=config.baseline, separate=separate)
-    scale = float(world.game.max_utility() - world.game.min_utility())
-    learner = learners.learner(
-        model.apply,
-        rule(config),
-        optimizer(config),
-        common_mode=config.common_mode,
-        threshold=config.threshold,
-        entropy_cost=scale * config.entropy_cost,
-        magnet=magnet(config, scale),
-    )
-    return train.Trainer(
-        world,
-        model,
-        learner,
-        batch_episodes=config.batch_size or 1,
-        block=config.block_size,
-        average_rate=config.average_forgetting or 0.0,
-        staleness=config.staleness,
-        separate=separate,
-        alternating=bool(config.alternating),
-        seed=config.seed,
-    )
-
-
-def _live(config: game_config.Config, trainer: train.Trainer, crew: actors.Crew | None) -> run_loop.Task:
-    """Self-play on live states, judged by play against the uniform policy, or alone by its own returns.
-
-    `crew` plays the blocks; without one this process does.
-    """
-    world, separate = trainer.world, trainer.separate
-    alone = world.num_seats == 1
-    columns = ALONE if alone else AGAINST_UNIFORM
-    collect = train.here if crew is None else crew.collect
-
-    def advance(state: Played, num_updates: int) -> Played:
-        for _ in range(num_updates):
-            state = Played(*train.update(trainer, state.loop, collect))
-            if not train.finite(state.loop):
-                break
-        return state
-
-    def evaluate(state: Played) -> run_loop.Row:
-        loop, info = state
-        assert info is not None, "rows are of an update"
-        updates = int(loop.learner.updates)
-        row: run_loop.Row = {}
-        for average, suffix in ((False, ""), (True, _AVERAGE)):
-            mine = train.network(trainer, loop, average=average)
-            found = match.play(world, [mine] if alone else [mine, None], _MATCH_EPISODES, seed=updates)
-            figures = (found.mean, found.mean - found.low)
-            row |= dict(zip((f"{name}{suffix}" for name in columns), figures, strict=True))
-        counts = {"updates": updates, "episodes": int(loop.episodes), "steps": int(loop.decisions)}
-        return {**counts, **row, **_figures(info)}
-
-    def policies(state: Played) -> saved.Saved:
-        assert state.loop.average is not None, "a live run keeps an average"
-        found = []
-        for parameters in (state.loop.learner.parameters, state.loop.average.parameters):
-            seats = range(world.num_seats)
-            each = (
-                tuple(jax.tree.map(lambda leaf, i=i: leaf[i], parameters) for i in seats)
-                if separate
-                else None
-            )
-            found.append(each or (parameters,))
-        return _saved(config, *found)
-
-    def lost(state: Played) -> int | None:
-        return None if train.finite(state.loop) else int(state.loop.learner.updates)
-
-    return _task(
-        config,
-        (*columns, *(f"{name}{_AVERAGE}" for name in columns), *INFO),
-        lambda: Played(train.init(trainer), None),
-        advance,
-        evaluate,
-        policies,
-        lost,
-        opening=f"{config.game} is played live.",
-        kept=lambda state: state.loop,
-        again=lambda loop, done: Played(loop, None),
-        **({} if crew is None else {"status": crew.status}),
-    )
-
-
-def _critic(config: game_config.Config) -> bool:
-    """Whether a network has one."""
-    return config.baseline and config.baseline_of == "state"
-
-
 def _state_baseline(config: game_config.Config) -> bool:
     """Whether the learner itself has a baseline."""
-    return _critic(config) and config.update == "sampled" and config.sampling == "outcome"
+    return game_task.has_critic(config) and config.update == "sampled" and config.sampling == "outcome"
 
 
 def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:
@@ -491,16 +308,16 @@ def _table_learner(config: game_config.Config) -> tally_learners.TallyLearner:
     if config.learner in checks.MINIMIZERS:
         minimizer = minimizers.minimizer(config.learner, config.step_size or 0.0)
         return tally_learners.minimizing(
-            minimizer, rule(config), baseline_rate=rate, average_over=config.average_over
+            minimizer, schedules.rule(config), baseline_rate=rate, average_over=config.average_over
         )
-    return tally_learners.table(rule(config), baseline_rate=rate, **_learning(config))
+    return tally_learners.table(schedules.rule(config), baseline_rate=rate, **_learning(config))
 
 
 def _learning(config: game_config.Config) -> dict[str, Any]:
     """What all tables have."""
     return {
-        "step_size": step_size(config),
-        "magnet": magnet(config),
+        "step_size": schedules.step_size(config),
+        "magnet": schedules.magnet(config),
         "threshold": config.threshold,
         "entropy_cost": config.entropy_cost,
         "average_over": config.average_over,
@@ -512,14 +329,18 @@ def _network_learner(
 ) -> tally_learners.TallyLearner:
     assert seats.all.features is not None, "a network sees features"
     every = len(seats.sizes) if config.alternating else 1
-    one_each = [optimizer(config, every=every, first=seat % every) for seat in range(len(seats.sizes))]
+    firsts = (seat % every for seat in range(len(seats.sizes)))
+    one_each = [schedules.optimizer(config, every=every, first=first) for first in firsts]
     return tally_learners.network(
         neural.network(
-            seats.all.features.shape[1], world.num_actions, torso=config.hidden_layers, critic=_critic(config)
+            seats.all.features.shape[1],
+            world.num_actions,
+            torso=config.hidden_layers,
+            critic=game_task.has_critic(config),
         ),
-        rule(config),
-        [optimizer(config)] if config.shared else one_each,
-        magnet=magnet(config),
+        schedules.rule(config),
+        [schedules.optimizer(config)] if config.shared else one_each,
+        magnet=schedules.magnet(config),
         common_mode=config.common_mode,
         threshold=config.threshold,
         entropy_cost=config.entropy_cost,
@@ -527,50 +348,3 @@ def _network_learner(
         average_rate=config.average_forgetting or 0.0,
         alternating=bool(config.alternating),
     )
-
-
-def rule(config: game_config.Config) -> directions.Rule:
-    """The algorithm, with its exploration over time."""
-    exploration: Any = config.exploration or 0.0
-    if config.exploration_decay:
-        exploration = scheduled(config, exploration, config.exploration_decay)
-    if config.learner in checks.MINIMIZERS:
-        return directions.regrets(config.estimator, exploration)
-    return directions.rule(config.learner, exploration)
-
-
-def step_size(config: game_config.Config) -> Any:
-    """The step size over time."""
-    hot = scheduled(config, config.step_size or 0.0, config.step_size_decay or 0.0)
-    total, cooling = float(game_config.updates(config)), config.cooling or 0.0
-    if not cooling:
-        return hot
-    return lambda count: hot(count) * (1.0 - jnp.asarray(count, jnp.float32) / total) ** cooling
-
-
-def magnet(config: game_config.Config, scale: float = 1.0) -> shaping.Magnet | None:
-    """The magnet over time, for returns in [-scale, 0]; None where its strength is 0."""
-    if not config.magnet_strength:
-        return None
-    start, pull = float(config.decay_start or 1), scale * config.magnet_strength * (config.step_size or 0.0)
-    if config.policy == "neural" and config.optimizer == "sgd" and pull >= 2:
-        raise ValueError(
-            f"with optimizer=sgd, step_size times magnet_strength, for returns that are {scale:g} wide, must "
-            f"be below 2, or the pull overshoots, but is {pull:g}."
-        )
-    speed = min((config.magnet_speed or 0.0) / start, 1.0)
-    return shaping.Magnet(
-        scheduled(config, scale * config.magnet_strength, config.magnet_decay or 0.0),
-        directions.decaying(speed, power=config.magnet_speed_decay or 0.0, start=start),
-    )
-
-
-def scheduled(config: game_config.Config, value: float, decay: float) -> Any:
-    """`value` / (1 + t / decay_start)^decay."""
-    return directions.decaying(value, power=decay, start=float(config.decay_start or 1))
-
-
-def optimizer(config: game_config.Config, *, every: int = 1, first: int = 0) -> optax.GradientTransformation:
-    """A network's optimizer; of one that moves at every n-th update only, as it counts its own steps."""
-    schedule = step_size(config)
-    return optimizers.optimizer(config.optimizer, lambda count: schedule(every * count + first))

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from pohp_neurd import exact, openspiel, policy
-from pohp_neurd.experiment import game, game_config
+from pohp_neurd.experiment import game_config, live
 from pohp_neurd.openspiel.live import train
 
 COLUMNS = "staleness,seed,episodes,nash_conv,nash_conv_average,cpu_seconds"
@@ -29,7 +29,7 @@ def run(seed: int, staleness: int, episodes: int) -> str:
         staleness=staleness,
     )
     config = game_config.resolved(config, "live")
-    trainer, begun = game.live_trainer(config), time.process_time()
+    trainer, begun = live.trainer(config), time.process_time()
     state, _ = train.advance(trainer, train.init(trainer), game_config.updates(config))
     took = time.process_time() - begun
     tree = openspiel.compile_game("leduc_poker")

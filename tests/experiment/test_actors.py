@@ -15,7 +15,7 @@ import types
 import numpy as np
 import pytest
 
-from pohp_neurd.experiment import actors, executor, game, game_config
+from pohp_neurd.experiment import actors, executor, game, game_config, live
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.openspiel.live import play, train
 from pohp_neurd.results import records
@@ -119,7 +119,7 @@ def test_a_shelf_gives_back_what_was_put_there_with_arrays_of_its_own():
 
 def test_a_shelf_has_room_for_what_blocks_are_played_with_and_for_what_they_say():
     config = game_config.resolved(CONFIG, "live")
-    trainer = game.live_trainer(config)
+    trainer = live.trainer(config)
     state = train.init(trainer)
     known, words = train.shown(state.learner), play.words_of(state.key)
     shelf = actors._Shelf(train.size_shown(trainer))

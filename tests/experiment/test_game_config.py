@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from pohp_neurd.experiment import game, game_config
+from pohp_neurd.experiment import game_config, schedules
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_a_pull_that_overshoots_is_refused():
     config = game_config.resolved(
         game_config.Config(policy="neural", optimizer="sgd", step_size=0.5, magnet_strength=1.0), "compiled"
     )
-    assert game.magnet(config, 3.9) is not None
+    assert schedules.magnet(config, 3.9) is not None
     with pytest.raises(ValueError, match="2, or the pull overshoots, but is 2"):
-        game.magnet(config, 4.0)
-    assert game.magnet(dataclasses.replace(config, optimizer="adam"), 4.0) is not None
+        schedules.magnet(config, 4.0)
+    assert schedules.magnet(dataclasses.replace(config, optimizer="adam"), 4.0) is not None
 
 
 @pytest.mark.parametrize("kind", game_config.DEFAULTS)
@@ -86,7 +86,7 @@ def test_a_resolved_config_leaves_nothing_open_and_keeps_what_was_said(kind):
 
 def test_a_run_that_cools_ends_at_a_step_of_zero():
     config = game_config.Config(episodes=1000, batch_size=10, step_size=8.0, step_size_decay=0.0, cooling=2.0)
-    schedule = game.step_size(game_config.resolved(config, "compiled"))
+    schedule = schedules.step_size(game_config.resolved(config, "compiled"))
     assert [float(schedule(t)) for t in (0, 50, 100)] == pytest.approx([8.0, 2.0, 0.0])
 
 
@@ -94,17 +94,17 @@ def test_schedules():
     config = game_config.resolved(
         game_config.Config(step_size=8.0, step_size_decay=0.5, decay_start=100, cooling=0.0), "compiled"
     )
-    assert float(game.step_size(config)(300)) == pytest.approx(4.0)
+    assert float(schedules.step_size(config)(300)) == pytest.approx(4.0)
     config = dataclasses.replace(config, exploration=0.4, exploration_decay=1.0)
-    assert float(game.rule(config).exploration(100)) == pytest.approx(0.2)
+    assert float(schedules.rule(config).exploration(100)) == pytest.approx(0.2)
     config = dataclasses.replace(
         config, magnet_strength=0.1, magnet_decay=2.0, magnet_speed=2.0, magnet_speed_decay=1.0
     )
-    magnet = game.magnet(config)
+    magnet = schedules.magnet(config)
     assert float(magnet.speed(0)) == pytest.approx(2 / 100)
     assert float(magnet.speed(900)) == pytest.approx(2 / 1000)
     assert float(magnet.strength(900)) == pytest.approx(0.1 / 100)
-    assert game.magnet(dataclasses.replace(config, magnet_strength=0.0)) is None
+    assert schedules.magnet(dataclasses.replace(config, magnet_strength=0.0)) is None
 
 
 @pytest.mark.parametrize("policy", ["tabular", "neural"])

@@ -9,7 +9,7 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-from pohp_neurd.experiment import game, request, schema, single_agent
+from pohp_neurd.experiment import game_task, live, request, schema, single_agent
 from pohp_neurd.results import records, table
 
 STUDIES = pathlib.Path(__file__).resolve().parents[2] / "studies"
@@ -98,10 +98,10 @@ def test_what_is_no_setting_in_a_table_of_curves():
     """`request` names the columns by itself, so that a picture is drawn without loading JAX."""
     written = {
         *single_agent.COLUMNS,
-        *game.COLUMNS,
-        *game.AGAINST_UNIFORM,
-        *game.ALONE,
-        *game.INFO,
+        *game_task.COLUMNS,
+        *live.AGAINST_UNIFORM,
+        *live.ALONE,
+        *game_task.INFO,
     }
     assert written - {"learning_rate", "exploration", "seed"} == request.FIGURES
 
