@@ -1,11 +1,14 @@
 """What is said of live play is what its rows say, and the study's script runs."""
 
+import importlib.util
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
 
+from pohp_neurd.experiment import game_config
 from pohp_neurd.results import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -44,3 +47,63 @@ def test_the_script_writes_such_rows():
     head, *rows = done.stdout.splitlines()
     assert head == (STUDY / "staleness.csv").read_text("utf-8").splitlines()[0]
     assert [row.split(",")[:3] for row in rows] == [["0", "0", "512"], ["1", "0", "512"]]
+
+
+def only_sampling():
+    spec = importlib.util.spec_from_file_location("only_sampling", STUDY / "only_sampling.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_is_said_where_only_sampling_is_possible_is_what_the_rows_say():
+    text = (STUDY / "README.md").read_text("utf-8")
+    for name, table_ in only_sampling().tables().items():
+        assert table_ in text, name
+
+
+def test_no_network_that_is_reported_took_part_in_a_choice():
+    rows = table.read(STUDY / "only_sampling_choices.csv")
+    chosen_on = {row["seed"] for row in rows}
+    assert chosen_on == {900}
+    for name in ("curves", "bounds", "matches"):
+        assert not chosen_on & {row["seed"] for row in table.read(STUDY / f"only_sampling_{name}.csv")}
+    finals = {
+        row["setting"]: row["nash_conv"] * row["nash_conv_average"] for row in rows if row["episodes"] == 3e6
+    }
+    best = min(finals, key=finals.get)
+    assert set(finals) == set(only_sampling().SETTINGS)
+    default = game_config.DEFAULTS[game_config.KINDS["live"]]
+    assert {
+        name: float(value) for name, value in (part.split("=") for part in best.split())
+    }.items() <= default.items()
+
+
+@pytest.mark.thorough
+def test_the_script_trains_judges_and_draws(tmp_path, monkeypatch, capsys):
+    study = only_sampling()
+    small = {"dark_hex": "phantom_ttt", "leduc_13": "kuhn_poker"}
+    changes = {"HERE": tmp_path, "GAMES": small, "SEEDS": range(10, 12), "marks_of": lambda *_: [256, 512]}
+    changes |= {"MATCH": 8, "BOUND": 8}
+    for name, value in changes.items():
+        monkeypatch.setattr(study, name, value)
+    for game in small:
+        told = types.SimpleNamespace(
+            game=game, runs=tmp_path / "runs", workers=1, episodes=512, exploration=0.1
+        )
+        for name, value in {"seed": 1, "updates": 1, "responders": 1, "least": 512}.items():
+            setattr(told, name, value)
+        for job in (study.long_run, study.explorations, study.respond, study.meet):
+            job(told)
+        before = {path.name: path.read_bytes() for path in tmp_path.glob("*.csv")}
+        for job in (study.long_run, study.explorations, study.respond, study.meet):
+            job(told)  # nothing is made twice
+        assert {path.name: path.read_bytes() for path in tmp_path.glob("*.csv")} == before
+    curves = study.rows_of("curves")
+    assert len(curves) == 2 * (1 + 2 * 3) * 2 * 2  # games, runs, marks, policies
+    assert {row["nash_conv"] != "" for row in curves if row["game"] == "dark_hex"} == {False}
+    assert len(study.rows_of("bounds")) == 2 * 2
+    assert len(study.rows_of("matches")) == 2 * 2 * 2 * 3
+    study.draw(None)
+    assert (tmp_path / "only_sampling.png").stat().st_size > 10_000
+    assert "0.1 against 1" in capsys.readouterr().out
