@@ -37,6 +37,13 @@ def findings():
     spg = _one("self_play/exploration_nash_conv_average.csv", game="leduc_poker", learner="spg")
     own = _own_settings("nash_conv_average")
     last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
+    met = table.select(table.read(STUDIES / "live/only_sampling_matches.csv"), {"game": "dark_hex"})
+    hex_ = {
+        (row["exploration"], row["opponent"]): row
+        for row in table.summarise(
+            table.select(met, {"use": "current"}), by=["exploration", "opponent"], value="mean"
+        )
+    }
     swaps = {other: _explorations(f"swapping_catch/against_{other}.csv") for other in ("0", "spg")}
     return [
         f"it is 0.00004 | {_mean(catch[4e-5])} there, {_mean(catch[0.0018])} at 0.0018 (5 seeds)",
@@ -50,6 +57,7 @@ def findings():
         f"after 10M episodes: {_mean(leduc[0.01], 3)} at η = 0.01, {_mean(leduc[0], 3)} at 0, "
         f"{_mean(spg, 3)} by SPG",
         f"SPG {_mean(own[''], 3)}, NeuRD-CIX(0) {_mean(own[0], 3)} (5 seeds)",
+        f"mean return of 0 against 0.1 {_mean(hex_[0, 0.1], 2)}, of 0.1 against 1 {_mean(hex_[0.1, 1], 2)}",
         f"{_mean(_jumps('self_play', 'none', 0), 2)} at 0, "
         f"{_mean(_jumps('self_play', 'none', 0.03), 2)} at 0.03",
         f"last cycle: {_mean(last, 2)}, where a constant 0.3 has {_jumps('bandit', 'mean', 0.3)['mean']:.2f}",

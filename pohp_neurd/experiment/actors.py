@@ -9,6 +9,7 @@ import contextlib
 import importlib.metadata
 import itertools
 import multiprocessing
+import os
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -126,7 +127,8 @@ def crew(config: game_config.Config, chosen: game_config.Actors, room: int) -> I
         shelves = [_Shelf(room) for _ in range(2)]
         turn = itertools.cycle(range(2))
         pack = lambda order: _Packed(which := next(turn), shelves[which].put(order))  # noqa: E731
-        made = Crew(lambda: _Worker(config, shelves, _Shelf(room)), count, _ready, pack)
+        cores = _own_cores(count)
+        made = Crew(lambda: _Worker(config, shelves, _Shelf(room), cores), count, _ready, pack)
         with contextlib.closing(_Closing(made)):
             yield made
         return
@@ -143,6 +145,15 @@ def crew(config: game_config.Config, chosen: game_config.Actors, room: int) -> I
         made = Crew(hire, count, _ready_on_ray, ray.put)
         with contextlib.closing(_Closing(made)):
             yield made
+
+
+def _own_cores(count: int) -> list[int]:
+    """The cores of this process, if as many workers are to share them; else none is anyone's own.
+
+    Left alone, the system wakes workers on the core of the process that woke them, where they wait in line.
+    """
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return cores if len(cores) == count else []
 
 
 class _Closing:
@@ -210,9 +221,16 @@ class _Packed(NamedTuple):
 class _Worker:
     """A process beside this one."""
 
-    def __init__(self, config: game_config.Config, orders: Sequence[_Shelf], answers: _Shelf) -> None:
+    def __init__(
+        self,
+        config: game_config.Config,
+        orders: Sequence[_Shelf],
+        answers: _Shelf,
+        cores: list[int],
+    ) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
-        args = (theirs, config, orders, answers)
+        self._cores, self._core = cores, cores.pop() if cores else None
+        args = (theirs, config, orders, answers, self._core)
         self.process = _PROCESSES.Process(target=_work, args=args, daemon=True)
         self.process.start()
         theirs.close()
@@ -237,6 +255,8 @@ class _Worker:
         return self._answers.get(found)
 
     def end(self) -> None:
+        if self._core is not None:
+            self._cores.append(self._core)
         self.pipe.close()
         self.process.kill()  # it has nothing to save
         self.process.join()
@@ -253,9 +273,13 @@ def _problem(problem: str) -> Exception:
     return run_loop.Lost(f"A worker cannot play: {problem}")
 
 
-def _work(pipe: Any, config: game_config.Config, orders: Sequence[_Shelf], answers: _Shelf) -> None:
+def _work(
+    pipe: Any, config: game_config.Config, orders: Sequence[_Shelf], answers: _Shelf, core: int | None
+) -> None:
     """The life of a worker process: jobs in, evidence out, until its parent has gone."""
     executor.begin()
+    if core is not None:
+        os.sched_setaffinity(0, {core})
     executor.die_with_parent()
     player: _Player | None = None
     order: Any = None

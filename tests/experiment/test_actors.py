@@ -130,6 +130,28 @@ def test_a_shelf_has_room_for_what_blocks_are_played_with_and_for_what_they_say(
 
 
 @pytest.mark.thorough
+def test_a_worker_for_every_core_has_a_core_of_its_own_and_so_has_who_comes_after_it():
+    config, cores = game_config.resolved(CONFIG, "live"), os.sched_getaffinity(0)
+    trainer = live.trainer(config)
+    state = train.init(trainer)
+    known, words = train.shown(state.learner), play.words_of(state.key)
+
+    def seats():
+        return [os.sched_getaffinity(worker.process.pid) for worker in made._idle]
+
+    with actors.crew(config, game_config.Actors(workers=len(cores)), train.size_shown(trainer)) as made:
+        first = made.collect(trainer, known, words, 0)
+        assert sorted(map(min, seats())) == sorted(cores)
+        assert all(len(each) == 1 for each in seats())
+        made._idle[0].process.kill()
+        made._idle[0].process.join()
+        again = made.collect(trainer, known, words, 0)
+        np.testing.assert_array_equal(first[0].gradient["actor"]["w"], again[0].gradient["actor"]["w"])
+        assert len({min(each) for each in seats()}) == len(cores)
+    assert actors._own_cores(len(cores) + 1) == []  # with fewer, or more, nobody has one
+
+
+@pytest.mark.thorough
 def test_workers_that_go_leave_a_checkpoint_and_a_sentence(tmp_path):
     """The run is resumed without them, and nothing of it has changed."""
     plain = game.run(CONFIG, tmp_path / "plain")

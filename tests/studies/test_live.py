@@ -62,6 +62,20 @@ def test_what_is_said_where_only_sampling_is_possible_is_what_the_rows_say():
         assert table_ in text, name
 
 
+def test_in_dark_hex_the_middle_beats_both_ends_on_every_seed():
+    """As README.md says, and docs/self_play.md of poker."""
+    met = table.select(table.read(STUDY / "only_sampling_matches.csv"), {"game": "dark_hex"})
+    for pair, sign in (((0.0, 0.1), -1), ((0.1, 1.0), 1)):
+        rows = table.select(met, dict(zip(("exploration", "opponent"), pair, strict=True)))
+        assert len(rows) == 10
+        assert all(sign * row["mean"] > 0 for row in rows)
+    long = table.select(table.read(STUDY / "only_sampling_curves.csv"), {"game": "leduc_13", "seed": 1})
+    average = {row["episodes"]: row["nash_conv"] for row in long if row["use"] == "average"}
+    text = (ROOT / "docs" / "self_play.md").read_text("utf-8")
+    assert f"falls from {average[1_325_824]:.2f} (average policy)" in text
+    assert f"to {average[64_000_000]:.2f} after 64 million" in text
+
+
 def test_no_network_that_is_reported_took_part_in_a_choice():
     rows = table.read(STUDY / "only_sampling_choices.csv")
     chosen_on = {row["seed"] for row in rows}
