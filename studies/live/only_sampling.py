@@ -187,7 +187,7 @@ def marks_of(episodes: int, count: int, batch: int = 256) -> list[int]:
 
 def long_run(told: Any) -> None:
     """One run."""
-    learn(told, told.game, told.exploration, told.seed, marks_of(told.episodes, 16))
+    learn(told, told.game, told.exploration, told.seed, marks_of(told.episodes, told.marks))
 
 
 def explorations(told: Any) -> None:
@@ -326,6 +326,7 @@ def main() -> None:
     parser.add_argument("--runs", default="runs/only_sampling")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--episodes", type=int, default=30_000_000, help="of train")
+    parser.add_argument("--marks", type=int, default=16, help="of train: how often it is judged")
     parser.add_argument("--exploration", type=float, default=0.1, help="of train")
     parser.add_argument("--seed", type=int, default=1, help="of train")
     parser.add_argument("--updates", type=int, default=800, help="of responders")
