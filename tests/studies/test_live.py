@@ -105,7 +105,7 @@ def test_the_script_trains_judges_and_draws(tmp_path, monkeypatch, capsys):
         told = types.SimpleNamespace(
             game=game, runs=tmp_path / "runs", workers=1, episodes=512, exploration=0.1
         )
-        for name, value in {"seed": 1, "updates": 1, "responders": 1, "least": 512}.items():
+        for name, value in {"seed": 1, "marks": 2, "updates": 1, "responders": 1, "least": 512}.items():
             setattr(told, name, value)
         for job in (study.long_run, study.explorations, study.respond, study.meet):
             job(told)
