@@ -150,7 +150,7 @@ def crew(config: game_config.Config, chosen: game_config.Actors, room: int) -> I
 def _own_cores(count: int) -> list[int]:
     """The cores of this process, if as many workers are to share them; else none is anyone's own.
 
-    Left alone, the system wakes workers on the core of the process that woke them, where they wait in line.
+    Left to the system they are slower: it may wake several on the core of the process that woke them.
     """
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return cores if len(cores) == count else []

@@ -76,6 +76,14 @@ def test_in_dark_hex_the_middle_beats_both_ends_on_every_seed():
     assert f"to {average[64_000_000]:.2f} after 64 million" in text
 
 
+def test_without_a_schedule_it_got_worse_again():
+    rows = table.select(table.read(STUDY / "only_sampling_no_schedule.csv"), {"use": "average"})
+    found = {row["episodes"]: row["nash_conv"] for row in rows}
+    first, last = found[965_376], found[23_088_384]
+    told = f"NashConv {first:.2f} (average) after a million episodes and {last:.2f} after\n23 million"
+    assert told in (STUDY / "README.md").read_text("utf-8")
+
+
 def test_no_network_that_is_reported_took_part_in_a_choice():
     rows = table.read(STUDY / "only_sampling_choices.csv")
     chosen_on = {row["seed"] for row in rows}
