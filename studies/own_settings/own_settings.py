@@ -59,9 +59,14 @@ class Setting(NamedTuple):
     magnet_strength: float
 
 
+STEP_SIZES = tuple(2.0**power for power in range(-5, 6, 2))
+"""From 1/32 to 32, each four times the one before."""
+MAGNETS = (0.0, 0.004, 0.016, 0.064)
+
+
 @dataclasses.dataclass(frozen=True)
 class Game:
-    """A game, its budget, and what it is judged by."""
+    """A game, its budget, its settings to choose from, and what it is judged by."""
 
     words: str
     config: game_config.Config
@@ -69,6 +74,14 @@ class Game:
     choice_seeds: tuple[int, ...] = (0, 1)
     criterion: str = "nash_conv_average"
     """Settings are chosen by its mean over the choice's seeds, and verdicts are on it."""
+    step_sizes: tuple[float, ...] = STEP_SIZES
+    magnets: tuple[float, ...] = MAGNETS
+    """Wider where some learner's best was at an edge: then for all learners of the game."""
+
+    @property
+    def grid(self) -> tuple[Setting, ...]:
+        """All step sizes with all magnets."""
+        return tuple(Setting(*pair) for pair in itertools.product(self.step_sizes, self.magnets))
 
     @property
     def middle(self) -> tuple[Learner, ...]:
@@ -102,7 +115,12 @@ def _tree(game: str, episodes: int, batch_size: int) -> game_config.Config:
 GOOFSPIEL = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
 GAMES = {
     "leduc": Game("Leduc poker", _tree("leduc_poker", 10_000_000, 2048)),
-    "liars_dice": Game("Liar's Dice", _tree("liars_dice(dice_sides=4)", 2_500_000, 512)),
+    "liars_dice": Game(
+        "Liar's Dice",
+        _tree("liars_dice(dice_sides=4)", 2_500_000, 512),
+        step_sizes=(STEP_SIZES[0] / 4, *STEP_SIZES),
+        magnets=(*MAGNETS, MAGNETS[-1] * 4),
+    ),
     "goofspiel": Game("Goofspiel", _tree(GOOFSPIEL, 5_000_000, 1024)),
     "phantom": Game(
         "phantom tic-tac-toe",
@@ -112,10 +130,6 @@ GAMES = {
         "nash_conv",
     ),
 }
-STEP_SIZES = tuple(2.0**power for power in range(-5, 6, 2))
-"""From 1/32 to 32, each four times the one before."""
-MAGNETS = (0.0, 0.004, 0.016, 0.064)
-GRID = tuple(Setting(*pair) for pair in itertools.product(STEP_SIZES, MAGNETS))
 REPORT_SEEDS = tuple(range(100, 120))
 JUDGED = ("nash_conv", "nash_conv_average")
 COLUMNS = ("game", *Learner._fields, *Setting._fields, "seed", *JUDGED, "seconds")
@@ -220,11 +234,11 @@ def done(path: pathlib.Path, jobs: Sequence[Job], run: Callable[[], Run]) -> lis
     return rows
 
 
-def coarse(name: str, game: Game, grid: Sequence[Setting] = GRID) -> list[Job]:
+def coarse(name: str, game: Game) -> list[Job]:
     """The first runs of the choice, on one seed: the whole grid."""
     return [
         Job(name, learner, setting, game.choice_seeds[0])
-        for learner, setting in itertools.product(game.learners, grid)
+        for learner, setting in itertools.product(game.learners, game.grid)
     ]
 
 
@@ -251,9 +265,7 @@ def fine(name: str, game: Game, rows: Sequence[table.Row]) -> list[Job]:
 
 def best_of_grid(rows: Sequence[table.Row], name: str, learner: Learner, game: Game) -> tuple[Setting, float]:
     """A learner's best setting of the grid, on the first seed."""
-    there = {tuple(row[column] for column in KEY) for row in rows}
-    grid = [each for each in GRID if Job(name, learner, each, game.choice_seeds[0]).key in there]
-    return _best(rows, name, learner, grid, game.choice_seeds[:1], game.criterion)
+    return _best(rows, name, learner, game.grid, game.choice_seeds[:1], game.criterion)
 
 
 def choices(rows: Sequence[table.Row], games: dict[str, Game]) -> list[dict[str, Any]]:
@@ -363,10 +375,10 @@ def verdict(held: Sequence[table.Row], exploration: float | str, value: str) -> 
 def at_edges(chosen: Sequence[table.Row]) -> list[str]:
     """The learners whose best of the grid has its least or largest step size, or its largest magnet."""
     return [
-        f"{GAMES[row['game']].words}, {Learner(row['learner'], row['exploration']).words}"
-        for row in chosen
-        if row["grid_step_size"] in (STEP_SIZES[0], STEP_SIZES[-1])
-        or row["grid_magnet_strength"] == MAGNETS[-1]
+        f"{game.words}, {_learner(row).words}"
+        for row, game in ((row, GAMES[row["game"]]) for row in chosen)
+        if row["grid_step_size"] in (game.step_sizes[0], game.step_sizes[-1])
+        or row["grid_magnet_strength"] == game.magnets[-1]
     ]
 
 
@@ -481,7 +493,6 @@ def study(
     games: dict[str, Game],
     *,
     stage: str = "report",
-    grid: Sequence[Setting] = GRID,
     seeds: Sequence[int] = REPORT_SEEDS,
 ) -> None:
     """Runs what is missing in `folder`, game by game, and writes tables and figure after each."""
@@ -490,7 +501,7 @@ def study(
         finished: dict[str, Game] = {}
         for name, game in games.items():
             run = functools.cache(functools.partial(_runner, game.config))
-            rows = done(place / "choice_rows.csv", coarse(name, game, grid), run)
+            rows = done(place / "choice_rows.csv", coarse(name, game), run)
             rows = done(place / "choice_rows.csv", fine(name, game, rows), run)
             finished[name] = game
             chosen = choices(rows, finished)
