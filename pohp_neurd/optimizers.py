@@ -63,21 +63,20 @@ def adam_without_momentum(
         nothing = sum(0.0 * jnp.ravel(leaf)[0] for leaf in jax.tree.leaves(gradient))
 
         def step(g: Array, v: Array) -> Array:
-            root = jnp.sqrt(-jnp.expm1(count.astype(v.dtype) * jnp.log(jnp.asarray(decay, v.dtype))))
-            scale = nothing - jnp.asarray(rate, v.dtype) * root
-            return scale * g / (jnp.sqrt(v) + epsilon * root)
+            scale, floor = corrected(count, rate, decay, epsilon, v.dtype)
+            return (nothing - scale) * g / (jnp.sqrt(v) + floor)
 
         return jax.tree.map(step, gradient, moment), State(count, moment)
 
     return optax.GradientTransformation(init, update)
 
 
-def idle_decay(updates: Int[Array, "*B"], decay: float, dtype: Any = jnp.float32) -> Float[Array, "*B"]:
-    """What is left of ν after `updates` updates without a gradient: βⁿ. Nothing else of Adam moves then.
-
-    So a parameter whose gradients are mostly zero can be left alone until its next one, and then catch up.
-    """
-    return jnp.exp(updates.astype(dtype) * jnp.log(jnp.asarray(decay, dtype)))
+def corrected(
+    count: Int[Array, ""], rate: types.Scalar, decay: float, epsilon: float, dtype: Any
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """α √c and ε √c at update `count`, the first being 1: Adam's correction, for α √c g / (√ν + ε √c)."""
+    root = jnp.sqrt(-jnp.expm1(count.astype(dtype) * jnp.log(jnp.asarray(decay, dtype))))
+    return jnp.asarray(rate, dtype) * root, epsilon * root
 
 
 _BY_NAME: dict[str, Callable[..., optax.GradientTransformation]] = {

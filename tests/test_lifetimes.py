@@ -98,4 +98,4 @@ def test_an_optimizer_that_has_left_the_finite_numbers_is_told_of():
         assert bool(totals.diverged[0]) == diverged
         assert np.isfinite(totals.squared_error[0])
         assert np.isfinite(totals.entropy[0])
-        assert bool(np.all(np.isfinite(lives.agent.body.rows)))
+        assert bool(np.all(np.isfinite(lives.agent.body.weights)))

@@ -277,8 +277,7 @@ def test_a_life_is_the_same_to_the_bit_however_it_is_cut_into_calls():
 def test_settings_make_a_difference():
     """Each of the learning rates and explorations arrives: no two runs end with the same parameters."""
     lives, _ = _lives(catch.Catch(), online.Options(), _runs(SETTINGS), 200)
-    hidden = np.asarray(lives.agent.body.learner.parameters["hidden"]).reshape(len(SETTINGS), -1)
-    assert len({row.tobytes() for row in hidden}) == len(SETTINGS)
+    assert len({run.tobytes() for run in np.asarray(lives.agent.body.weights)}) == len(SETTINGS)
 
 
 @pytest.mark.thorough

@@ -170,7 +170,6 @@ def with_network(
     *,
     learning_rate: types.Scalar,
     exploration: types.Scalar = 1.0,
-    sparse: bool = False,
     torso: Sequence[int] = neural.PAPER_TORSO,
 ) -> Agent:
     """The paper's agent, with its network and optimizer.
@@ -181,7 +180,6 @@ def with_network(
       options: What is chosen once for many runs.
       learning_rate: Of Adam. It and the exploration may be traced: one compiled function then serves many.
       exploration: η at the first update.
-      sparse: Whether agent states list the inputs that are 1, instead of all inputs.
       torso: The widths of the network's hidden layers.
 
     Returns:
@@ -191,12 +189,20 @@ def with_network(
     rule = learners.rule(options.learner, _over_time(exploration, options))
     adam = actor_critic.Adam(learning_rate, options.decay, options.epsilon)
     costs: Any = {"common_mode": options.common_mode, "critic_cost": options.critic_cost}
-    if sparse:
-        body = actor_critic.sparse(observation_size, num_actions, rule, adam, torso=torso, **costs)
+    if goes_by_rows(options, torso):
+        from pohp_neurd.online import by_rows  # numba takes a second to load
+
+        body = by_rows.paper_network(observation_size, num_actions, rule, adam, torso=torso, **costs)
     else:
         model = neural.network(observation_size, num_actions, torso=torso, critic=True)
         body = actor_critic.dense(model, rule, adam, **costs)
     return agent(body, options)
+
+
+def goes_by_rows(options: Options, torso: Sequence[int] = neural.PAPER_TORSO) -> bool:
+    """Whether `with_network` keeps its parameters in rows; states may then list the inputs that are 1."""
+    two = len(torso) == 2 and torso[0] == torso[1]
+    return two and options.updated == "oldest" and jax.default_backend() == "cpu"
 
 
 def _over_time(exploration: types.Scalar, options: Options) -> types.Schedule:

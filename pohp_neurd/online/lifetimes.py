@@ -35,21 +35,19 @@ def paper_agent(
         world.spec.observation_size,
         world.spec.num_actions,
         options,
-        sparse=is_sparse(world, options),
         learning_rate=learning_rate,
         exploration=exploration,
         torso=torso,
     )
 
 
-def is_sparse(world: process.Process, options: online.Options) -> bool:
-    """Whether agents of `world` see which inputs are active, and not all inputs."""
-    return hasattr(world, "active_features") and options.updated == "oldest"
+def sight(world: Any, options: online.Options, torso: Sequence[int] = neural.PAPER_TORSO) -> Sight:
+    """What the paper's agent sees of a history of `world`: its agent state.
 
-
-def sight(world: Any, options: online.Options) -> Sight:
-    """What the paper's agent sees of a history of `world`: its agent state."""
-    return world.active_features if is_sparse(world, options) else world.observation
+    Where the network goes by rows and few inputs are not 0, that is which they are.
+    """
+    listed = hasattr(world, "active_features") and online.goes_by_rows(options, torso)
+    return world.active_features if listed else world.observation
 
 
 class Life(NamedTuple):
@@ -139,7 +137,7 @@ def begin_all(
     world: process.Process, options: online.Options, runs: Runs, *, torso: Sequence[int] = neural.PAPER_TORSO
 ) -> Life:
     """A new life for every run, along a leading axis."""
-    see = sight(world, options)
+    see = sight(world, options, torso)
 
     def one(run: Runs) -> Life:
         return begin(world, _agent_of(world, options, run, torso), see, key=jax.random.key(run.seed))
@@ -160,7 +158,7 @@ def live_all(
 
     A batch over runs would be no faster on a core: each run reads its own weights, and those are the work.
     """
-    see = sight(world, options)
+    see = sight(world, options, torso)
 
     def one(pair: tuple[Runs, Life]) -> tuple[Life, Totals]:
         run, life = pair

@@ -26,7 +26,7 @@ from pohp_neurd.games import catch
 
 from pohp_neurd import files, learners, neural, policy, returns
 from pohp_neurd.experiment import reproduction
-from pohp_neurd.online import actor_critic, lifetimes
+from pohp_neurd.online import actor_critic, by_rows, lifetimes
 from pohp_neurd.online import agent as online
 from pohp_neurd.results import figures, records, table
 
@@ -82,7 +82,9 @@ def one_step_actor(world: catch.Catch, learning_rate: Any) -> online.Agent:
     spec = world.spec
     rule = learners.rule("spg", 1.0)
     adam = actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon)
-    body = actor_critic.sparse(spec.observation_size, spec.num_actions, rule, adam, common_mode="paper")
+    body = by_rows.paper_network(
+        spec.observation_size, spec.num_actions, rule, adam, common_mode=SPG.common_mode
+    )
     agent = online.agent(body, SPG)
 
     def learn(state: online.State) -> tuple[online.State, online.Info]:
