@@ -128,6 +128,7 @@ GAMES = {
         tuple(each for each in LEARNERS if each.exploration not in (0.03, 0.3)),
         (0,),
         "nash_conv",
+        magnets=MAGNETS[1:],
     ),
 }
 REPORT_SEEDS = tuple(range(100, 120))
@@ -373,12 +374,12 @@ def verdict(held: Sequence[table.Row], exploration: float | str, value: str) -> 
 
 
 def at_edges(chosen: Sequence[table.Row]) -> list[str]:
-    """The learners whose best of the grid has its least or largest step size, or its largest magnet."""
+    """The learners whose best of the grid is at its edge; where there is no magnet, nothing lies beyond."""
     return [
         f"{game.words}, {_learner(row).words}"
         for row, game in ((row, GAMES[row["game"]]) for row in chosen)
         if row["grid_step_size"] in (game.step_sizes[0], game.step_sizes[-1])
-        or row["grid_magnet_strength"] == game.magnets[-1]
+        or row["grid_magnet_strength"] in {game.magnets[0], game.magnets[-1]} - {0.0}
     ]
 
 
