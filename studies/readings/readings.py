@@ -133,6 +133,63 @@ def critic_torso(world: catch.Catch, learning_rate: Any) -> online.Agent:
     return online.agent(body, SPG)
 
 
+def two_networks(world: catch.Catch, learning_rate: Any) -> online.Agent:
+    """Actor and critic have a torso each."""
+    one = neural.network(world.spec.observation_size, world.spec.num_actions, critic=True)
+
+    def init(*, key: Any) -> Any:
+        return {name: one.init(key=jax.random.fold_in(key, n)) for n, name in enumerate(("actor", "critic"))}
+
+    def apply(parameters: Any, features: Any) -> policy.Output:
+        logits = one.apply(parameters["actor"], features).logits
+        return policy.Output(logits, one.apply(parameters["critic"], features).value)
+
+    adam = actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon)
+    body = actor_critic.dense(
+        policy.Model(init, apply), learners.rule("spg", 1.0), adam, common_mode=SPG.common_mode
+    )
+    return online.agent(body, SPG)
+
+
+def zero_heads(world: catch.Catch, learning_rate: Any) -> online.Agent:
+    """Actor and critic begin at 0: the policy as uniform, the values as those of a world without losses."""
+    agent = lifetimes.paper_agent(world, SPG, learning_rate=learning_rate)
+    heads = world.spec.num_actions + 2  # the rows of the actions, of the value, and of their biases
+
+    def init(moment: online.Moment, *, key: Any) -> online.State:
+        state = agent.init(moment, key=key)
+        return state._replace(body=state.body._replace(weights=state.body.weights.at[-heads:].set(0.0)))
+
+    return agent._replace(init=init)
+
+
+def discounted(world: catch.Catch, learning_rate: Any) -> online.Agent:
+    """Every step multiplies what follows by 0.9, rewards and values alike."""
+    options = dataclasses.replace(SPG, bootstrap=1.0)
+    agent = lifetimes.paper_agent(world, options, learning_rate=learning_rate)
+
+    def act(state: online.State, moment: online.Moment, *, key: Any) -> tuple[online.State, Any]:
+        less = moment._replace(continuation=SPG.bootstrap * moment.continuation)
+        return agent.act(state, less, key=key)
+
+    return agent._replace(act=act)
+
+
+def recomputed(world: catch.Catch, learning_rate: Any) -> online.Agent:
+    """Values in the target are those of the network as it is at the update, not as it was on arrival."""
+    agent = lifetimes.paper_agent(world, SPG, learning_rate=learning_rate)
+    model = neural.network(world.spec.observation_size, world.spec.num_actions, critic=True)
+
+    def learn(state: online.State) -> tuple[online.State, online.Info]:
+        window = state.window
+        boards = jnp.sum(jax.nn.one_hot(window.agent_state[1:], world.spec.observation_size), axis=1)
+        now = jax.vmap(model.apply, in_axes=(None, 0))(agent.parameters(state), boards).value
+        after, info = agent.learn(state._replace(window=window._replace(next_value=now)))
+        return after._replace(window=window), info
+
+    return agent._replace(learn=learn)
+
+
 _ALL = dataclasses.replace(SPG, updated="all")
 _CUT = catch.Catch(horizon=catch.Catch().rows - 1)
 READINGS: dict[str, Reading] = {
@@ -147,10 +204,22 @@ READINGS: dict[str, Reading] = {
         "Adam's ε is 1e-4 (or 1e-8 inside the root)", dataclasses.replace(SPG, epsilon=1e-4)
     ),
     "epsilon_1e-2": Reading("Adam's ε is 1e-2", dataclasses.replace(SPG, epsilon=1e-2)),
+    "cut_without_baseline": Reading(
+        "a ball that lands ends the return, and the actor follows G",
+        dataclasses.replace(SPG, baseline="none"),
+        world=_CUT,
+    ),
+    "discounted": Reading("0.9 multiplies rewards too, at every step", build=discounted),
+    "critic_twice": Reading(
+        "the critic's loss is the squared error, not half of it", dataclasses.replace(SPG, critic_cost=2.0)
+    ),
+    "zero_heads": Reading("actor and critic begin at 0", build=zero_heads),
+    "recomputed": Reading("values in the target are recomputed at the update", build=recomputed),
     "one_step_actor": Reading(
         "the actor follows the one-step TD error, the critic the λ-return", build=one_step_actor
     ),
-    # Its network is dense, and so sees whole boards, as with _ALL.
+    # These networks are dense, and so see whole boards, as with _ALL.
+    "two_networks": Reading("actor and critic have a network each", options=_ALL, build=two_networks),
     "critic_torso": Reading("the torso learns from the critic alone", options=_ALL, build=critic_torso),
     "rollouts": Reading("one update for every 32 steps, from all of them", options=_ALL, build=rollouts),
     "all_states": Reading("all 32 states of the window are updated after every step", options=_ALL),

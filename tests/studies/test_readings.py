@@ -67,6 +67,58 @@ def test_the_actor_does_not_move_the_critics_torso():
         assert moved == (name == "actor"), name
 
 
+@pytest.mark.thorough
+def test_discounting_all_that_follows():
+    """γ = 0.9 at every step: the window has continuations of 0.9, and nothing else differs in it."""
+    life, _ = lived(readings.READINGS["discounted"], 5)
+    np.testing.assert_allclose(life.agent.window.continuation[-4:], 0.9, rtol=1e-6)
+    documented, _ = lived(readings.Reading("as documented"), 5)
+    np.testing.assert_array_equal(documented.agent.window.continuation[-4:], 1.0)
+    np.testing.assert_array_equal(life.agent.window.action, documented.agent.window.action)
+
+
+@pytest.mark.thorough
+def test_heads_that_begin_at_zero():
+    life, agent = lived(readings.READINGS["zero_heads"], 1)
+    parameters = agent.parameters(life.agent)
+    for name in ("actor", "critic"):
+        assert not any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(parameters[name]))
+    assert np.any(np.asarray(parameters["torso_1"]["w"]))
+    np.testing.assert_allclose(life.agent.window.probability[-1], 1 / 3, rtol=1e-6)
+
+
+@pytest.mark.thorough
+def test_recomputed_values_are_those_of_the_network_now():
+    """At a learning rate of 0 nothing changes: the agent is the documented one; at 0.01 it is not."""
+    for rate, same in ((0.0, True), (0.01, False)):
+        found, agent = lived(readings.READINGS["recomputed"], 80, rate)
+        wanted, documented = lived(readings.Reading("as documented"), 80, rate)
+        assert count(found) == count(wanted) == 80 - 32
+        left, right = agent.parameters(found.agent), documented.parameters(wanted.agent)
+        close = jax.tree.map(lambda a, b: np.allclose(a, b, rtol=1e-4, atol=1e-5), left, right)
+        assert all(jax.tree.leaves(close)) == same
+        # Moments at a rate of 0 are of the same gradients, so that the targets were the same.
+        if same:
+            np.testing.assert_allclose(
+                found.agent.body.moments, wanted.agent.body.moments, rtol=1e-3, atol=1e-8
+            )
+
+
+@pytest.mark.thorough
+def test_two_networks_share_nothing():
+    reading = readings.READINGS["two_networks"]
+    life, agent = lived(reading, 40)
+    parameters = agent.parameters(life.agent)
+    left, right = (jax.tree.leaves(parameters[name]) for name in ("actor", "critic"))
+    assert not any(np.array_equal(a, b) for a, b in zip(left, right, strict=True) if np.any(a))
+    moments = life.agent.body.optimizer.second_moment
+    # The actor's network has no gradient at its value, the critic's none at its logits.
+    assert not np.any(np.asarray(moments["actor"]["critic"]["w"]))
+    assert not np.any(np.asarray(moments["critic"]["actor"]["w"]))
+    assert np.any(np.asarray(moments["actor"]["torso_0"]["w"]))
+    assert np.any(np.asarray(moments["critic"]["torso_0"]["w"]))
+
+
 def test_a_ball_that_lands_ends_the_return():
     world = readings.READINGS["landing_cuts"].world
     history = world.initial(key=jax.random.key(0))
