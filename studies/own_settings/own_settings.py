@@ -48,6 +48,7 @@ class Learner(NamedTuple):
 
 SPG = Learner("spg", "")
 LEARNERS = (SPG, *(Learner("neurd_cix", exploration) for exploration in (0, 0.01, 0.03, 0.1, 0.3, 1)))
+FIVE = tuple(each for each in LEARNERS if each.exploration not in (0.03, 0.3))
 ENDS = (SPG, LEARNERS[1], LEARNERS[-1])
 """What the middle is held against: SPG, NeuRD, and NeuRD-CIX(1), which is nearly SPG."""
 
@@ -118,14 +119,15 @@ GAMES = {
     "liars_dice": Game(
         "Liar's Dice",
         _tree("liars_dice(dice_sides=4)", 2_500_000, 512),
+        FIVE,
         step_sizes=(STEP_SIZES[0] / 4, *STEP_SIZES),
         magnets=(*MAGNETS, MAGNETS[-1] * 4),
     ),
-    "goofspiel": Game("Goofspiel", _tree(GOOFSPIEL, 5_000_000, 1024)),
+    "goofspiel": Game("Goofspiel", _tree(GOOFSPIEL, 5_000_000, 1024), FIVE),
     "phantom": Game(
         "phantom tic-tac-toe",
         _table("phantom_ttt", 2_000_000, 4096, play="graph", agent_state="observation", world="string"),
-        tuple(each for each in LEARNERS if each.exploration not in (0.03, 0.3)),
+        FIVE,
         (0,),
         "nash_conv",
         magnets=MAGNETS[1:],
