@@ -72,7 +72,9 @@ class Game:
     words: str
     config: game_config.Config
     learners: tuple[Learner, ...] = LEARNERS
+    grid_seeds: tuple[int, ...] = (0,)
     choice_seeds: tuple[int, ...] = (0, 1)
+    """Of the grid, and of the settings around its best."""
     criterion: str = "nash_conv_average"
     """Settings are chosen by its mean over the choice's seeds, and verdicts are on it."""
     step_sizes: tuple[float, ...] = STEP_SIZES
@@ -116,20 +118,22 @@ def _tree(game: str, episodes: int, batch_size: int) -> game_config.Config:
 GOOFSPIEL = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
 GAMES = {
     "leduc": Game("Leduc poker", _tree("leduc_poker", 10_000_000, 2048)),
+    # Seeds differ much there.
+    "goofspiel": Game("Goofspiel", _tree(GOOFSPIEL, 2_500_000, 512), FIVE, (0, 1, 2, 3), (0, 1, 2, 3)),
     "liars_dice": Game(
         "Liar's Dice",
         _tree("liars_dice(dice_sides=4)", 2_500_000, 512),
         FIVE,
+        grid_seeds=(0, 1),
         step_sizes=(STEP_SIZES[0] / 4, *STEP_SIZES),
         magnets=(*MAGNETS, MAGNETS[-1] * 4),
     ),
-    "goofspiel": Game("Goofspiel", _tree(GOOFSPIEL, 5_000_000, 1024), FIVE),
     "phantom": Game(
         "phantom tic-tac-toe",
         _table("phantom_ttt", 2_000_000, 4096, play="graph", agent_state="observation", world="string"),
         FIVE,
-        (0,),
-        "nash_conv",
+        choice_seeds=(0,),
+        criterion="nash_conv",
         magnets=MAGNETS[1:],
     ),
 }
@@ -238,10 +242,10 @@ def done(path: pathlib.Path, jobs: Sequence[Job], run: Callable[[], Run]) -> lis
 
 
 def coarse(name: str, game: Game) -> list[Job]:
-    """The first runs of the choice, on one seed: the whole grid."""
+    """The first runs of the choice: the whole grid."""
     return [
-        Job(name, learner, setting, game.choice_seeds[0])
-        for learner, setting in itertools.product(game.learners, game.grid)
+        Job(name, learner, setting, seed)
+        for seed, learner, setting in itertools.product(game.grid_seeds, game.learners, game.grid)
     ]
 
 
@@ -267,8 +271,8 @@ def fine(name: str, game: Game, rows: Sequence[table.Row]) -> list[Job]:
 
 
 def best_of_grid(rows: Sequence[table.Row], name: str, learner: Learner, game: Game) -> tuple[Setting, float]:
-    """A learner's best setting of the grid, on the first seed."""
-    return _best(rows, name, learner, game.grid, game.choice_seeds[:1], game.criterion)
+    """A learner's best setting of the grid, and its mean."""
+    return _best(rows, name, learner, game.grid, game.grid_seeds, game.criterion)
 
 
 def choices(rows: Sequence[table.Row], games: dict[str, Game]) -> list[dict[str, Any]]:
@@ -373,6 +377,37 @@ def verdict(held: Sequence[table.Row], exploration: float | str, value: str) -> 
             same = row["difference_low"] <= 0 <= row["difference_high"]
             found[row["end"]] = SAME if same else apart
     return found
+
+
+def verdicts(chosen: Sequence[table.Row], found: Sequence[table.Row]) -> str:
+    """The README's list: the middle that was best on the seeds of the choice, held against the ends."""
+    lines = []
+    for name in dict.fromkeys(row["game"] for row in found):
+        game, here = GAMES[name], [row for row in found if row["game"] == name]
+        middle = best_middle(chosen, name, game)
+        said = verdict(here, middle, game.criterion)
+        words = "; ".join(f"{word} (than {end})" for end, word in said.items() if word != SAME)
+        same = [end for end, word in said.items() if word == SAME]
+        if set(said.values()) == {"middle better"}:
+            words = "middle better"
+        elif same:
+            words = "; ".join(filter(None, [words, f"{SAME} ({', '.join(same)})"]))
+        for value in sorted(JUDGED, key=lambda value: value != game.criterion):
+            cells = [
+                f"minus {row['end']} {interval(row, 'difference', '+.3f')}"
+                for row in here
+                if (row["exploration"], row["value"]) == (middle, value)
+            ]
+            if value == game.criterion:
+                lines.append(
+                    f"- **{game.words}: {words}.** {_POLICIES[value]}, η = {middle:g} {', '.join(cells)}."
+                )
+            elif cells:
+                lines.append(f"  {_POLICIES[value]}: {', '.join(cells)}.")
+    return "\n".join(lines) + "\n"
+
+
+_POLICIES = dict(zip(JUDGED, ("Current policy", "Average policy"), strict=True))
 
 
 def at_edges(chosen: Sequence[table.Row]) -> list[str]:
@@ -533,7 +568,9 @@ def main(_: Sequence[str]) -> None:
     if given.stage == "report":
         place = pathlib.Path(given.output_dir)
         print(results(table.read(place / "summary.csv")))
-        print(held(table.read(place / "differences.csv"), GAMES))
+        found = table.read(place / "differences.csv")
+        print(held(found, GAMES))
+        print(verdicts(table.read(place / "choices.csv"), found))
 
 
 if __name__ == "__main__":
