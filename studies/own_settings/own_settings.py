@@ -118,22 +118,29 @@ def _tree(game: str, episodes: int, batch_size: int) -> game_config.Config:
 GOOFSPIEL = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
 GAMES = {
     "leduc": Game("Leduc poker", _tree("leduc_poker", 10_000_000, 2048)),
-    # Seeds differ much there.
-    "goofspiel": Game("Goofspiel", _tree(GOOFSPIEL, 2_500_000, 512), FIVE, (0, 1, 2, 3), (0, 1, 2, 3)),
+    "goofspiel": Game(
+        "Goofspiel",
+        _tree(GOOFSPIEL, 2_500_000, 512),
+        FIVE,
+        grid_seeds=(0, 1, 2, 3),  # which differ much there
+        choice_seeds=(0, 1, 2, 3),
+        step_sizes=(*STEP_SIZES, STEP_SIZES[-1] * 4),
+        magnets=(*MAGNETS, MAGNETS[-1] * 4),
+    ),
     "liars_dice": Game(
         "Liar's Dice",
         _tree("liars_dice(dice_sides=4)", 2_500_000, 512),
         FIVE,
-        grid_seeds=(0, 1),
         step_sizes=(STEP_SIZES[0] / 4, *STEP_SIZES),
         magnets=(*MAGNETS, MAGNETS[-1] * 4),
     ),
     "phantom": Game(
         "phantom tic-tac-toe",
-        _table("phantom_ttt", 2_000_000, 4096, play="graph", agent_state="observation", world="string"),
+        _table("phantom_ttt", 1_000_000, 4096, play="graph", agent_state="observation", world="string"),
         FIVE,
         choice_seeds=(0,),
         criterion="nash_conv",
+        step_sizes=tuple(2.0**power for power in range(-4, 6, 3)),
         magnets=MAGNETS[1:],
     ),
 }
@@ -455,6 +462,45 @@ def held(found: Sequence[table.Row], games: dict[str, Game], value: str | None =
             )
     ends = {f"minus {end.words}": f"{{end_{place}}}" for place, end in enumerate(ENDS)}
     return table.markdown(rows, {"game": "{game}", "middle": "{middle}", **ends})
+
+
+def grids(games: dict[str, Game]) -> str:
+    """The README's table of budgets and settings to choose from."""
+
+    def fraction(value: float) -> str:
+        return f"1/{1 / value:g}" if 0 < value < 1 else f"{value:g}"
+
+    def seeds(found: Sequence[int]) -> str:
+        return ", ".join(map(str, found))
+
+    rows = [
+        {
+            "game": game.words,
+            "flags": f"`--game={game.config.game}`"
+            + (" `--play=graph`" if game.config.play == "graph" else ""),
+            "episodes": game.config.episodes,
+            "batch": game.config.batch_size,
+            "steps": f"{fraction(game.step_sizes[0])} to {fraction(game.step_sizes[-1])}, "
+            f"by {game.step_sizes[1] / game.step_sizes[0]:g}",
+            "magnets": ", ".join(f"{magnet:g}" for magnet in game.magnets),
+            "grid": seeds(game.grid_seeds),
+            "around": seeds(game.choice_seeds),
+        }
+        for game in games.values()
+    ]
+    return table.markdown(
+        rows,
+        {
+            "game": "{game}",
+            "": "{flags}",
+            "episodes": "{episodes}",
+            "batch size": "{batch}",
+            "step sizes": "{steps}",
+            "magnets": "{magnets}",
+            "seeds of the grid": "{grid}",
+            "around its best": "{around}",
+        },
+    )
 
 
 def interval(row: table.Row, name: str, form: str) -> str:
