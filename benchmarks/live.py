@@ -250,7 +250,7 @@ def shares(trainer, begun):
     def updates():
         for mind, one in blocks:
             train.learnt(trainer, known, mind, one, *play.decisions(one, world, weight=weight))
-        jax.block_until_ready(trainer.learner.step(begun.learner, train.joined(found).gradient))
+        jax.block_until_ready(trainer.step(begun.learner, begun.average, train.joined(found).gradient))
 
     def on():
         nonlocal begun
@@ -327,8 +327,7 @@ def many_workers(name, count, batch, block, staleness):
 
         def on(side, updates):
             begun, own = time.perf_counter(), time.process_time()
-            for _ in range(updates):
-                states[side], _ = train.update(trainer, states[side], collects[side])
+            states[side], *_ = train.updates(trainer, states[side], updates, collects[side])
             return time.perf_counter() - begun, time.process_time() - own
 
         for side in collects:

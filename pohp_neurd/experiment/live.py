@@ -63,11 +63,7 @@ def task(config: game_config.Config, trainer: train.Trainer, crew: actors.Crew |
     collect = train.here if crew is None else crew.collect
 
     def advance(state: Played, num_updates: int) -> Played:
-        for _ in range(num_updates):
-            state = Played(*train.update(trainer, state.loop, collect))
-            if not train.finite(state.loop):
-                break
-        return state
+        return Played(*train.updates(trainer, state.loop, num_updates, collect)[:2])
 
     def evaluate(state: Played) -> run_loop.Row:
         loop, info = state

@@ -1,8 +1,8 @@
 """How live episodes begin, remembered: what need not be asked of the game again; and its chance events.
 
-Episodes share their first moves with many before them. The tree of these is grown by one history an episode,
-if that has been played before, so that what is played most is in it; a state leaves it as a copy. What is
-remembered changes no draw: each chance node takes one uniform number, known or not.
+Episodes share their first moves with many before them. The tree of these is grown by histories that have been
+played before, so that what is played most is in it; a state leaves it as a copy. What is remembered changes
+no draw: each chance node takes one uniform number, known or not.
 """
 
 import bisect
@@ -65,11 +65,7 @@ class Openings:
     def after(self, node: Node, action: int, draw: Draw) -> tuple[Node | None, Any, int]:
         """What follows in the tree, when the next decision is due; out of it, with a state of its own."""
         following = node.children.get(action)
-        if following is None:
-            return self._left(node, action, draw)
-        if following.outcomes is not None:
-            return self.settled(following, draw)
-        return following, following.state, following.seat
+        return self._left(node, action, draw) if following is None else self.settled(following, draw)
 
     def settled(self, node: Node, draw: Draw) -> tuple[Node | None, Any, int]:
         """The same after all chance events that are due."""
@@ -82,15 +78,14 @@ class Openings:
             node = following
         return node, node.state, node.seat
 
-    def _left(self, node: Node, action: int, draw: Draw) -> tuple[None, Any, int]:
+    def _left(self, node: Node, action: int, draw: Draw) -> tuple[Node | None, Any, int]:
         state = node.state.child(action)
         if self._room > 0:
             self._room -= 1
             if action in node.children:
-                node.children[action] = Node(state, self._see)
-                state = state.clone()
-            else:
-                node.children[action] = None
+                node.children[action] = known = Node(state, self._see)
+                return self.settled(known, draw)
+            node.children[action] = None
         return None, state, settle(state, draw)
 
 

@@ -219,8 +219,6 @@ def play_block(
     a fresh one of these players, is left with all that it has seen.
     """
     chance, acting = openings.one_by_one(draws[0]), draws[1]
-    if seating is None:
-        seating = np.zeros((num_episodes, world.num_seats), np.int32)
     mind = mind or minds.Minds(world, players)
     returns: list[Sequence[float]] = [()] * num_episodes
     rewarded = world.game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
@@ -235,27 +233,31 @@ def play_block(
         states.append(state)
         seats.append(seat)
         episodes.append(episode)
+    first = np.zeros(num_episodes, np.int32)
     moments: list[tuple[np.ndarray, ...]] = []
+    whose: tuple[list[int], list[int], list[float]] = ([], [], [])
     while states:
         rows = mind.look(nodes, states, seats)
-        seat_of, episode_of = np.array(seats, np.int32), np.array(episodes, np.int32)
-        owner = seating[episode_of, seat_of]
+        owner = first[: len(states)] if seating is None else seating[episodes, seats]
         decided = mind.decide(rows, owner, acting.random(len(states)), states, seats)
         if record:
-            before = np.zeros(len(states))
+            moments.append((rows, *decided))
+            whose[0].extend(seats)
+            whose[1].extend(episodes)
             if rewarded:
-                before[:] = [state.player_return(seat) for state, seat in zip(states, seats, strict=True)]
-            moments.append((rows, *decided, seat_of, episode_of, before))
+                whose[2].extend(state.player_return(seat) for state, seat in zip(states, seats, strict=True))
         running = zip(nodes, states, decided[0].tolist(), episodes, strict=True)
         nodes, states, seats, episodes = [], [], [], []
         for node, state, action, episode in running:
-            if node is not None:
-                node, state, seat = after(node, action, chance)
-            else:
+            if node is None:
                 state.apply_action(action)
                 seat = state.current_player()
                 if seat == openings.CHANCE:
                     seat = settle(state, chance)
+            elif (following := node.children.get(action)) and following.seat != openings.CHANCE:
+                node, state, seat = following, following.state, following.seat
+            else:
+                node, state, seat = after(node, action, chance)
             if seat < 0:
                 returns[episode] = state.returns()
                 continue
@@ -263,23 +265,24 @@ def play_block(
             states.append(state)
             seats.append(seat)
             episodes.append(episode)
-    return _gathered(mind, moments, np.array(returns, np.float64))
+    return _gathered(mind, moments, whose, np.array(returns, np.float64))
 
 
-def _gathered(mind: Any, moments: list[tuple[np.ndarray, ...]], returns: np.ndarray) -> Play:
+def _gathered(mind: Any, moments: list[Any], whose: tuple[list[Any], ...], returns: np.ndarray) -> Play:
     """The decisions of all steps in order of trajectories; returns-to-go as differences of returns.
 
-    A moment is one step of all running episodes; last in it stands what the deciding seats had earned.
+    A moment is one step of all running episodes; `whose` has the seats and the episodes of all decisions, and
+    what the seats had earned by then, if anything is earned on the way.
     """
-    reals, wholes = np.zeros(0, np.float32), np.zeros(0, np.int32)
-    nothing = (wholes, wholes, reals, reals, wholes, wholes, np.zeros(0))
+    nothing = (np.zeros(0, kind) for kind in (np.int32, np.int32, np.float32, np.float32))
     columns = [np.concatenate(column) for column in zip(nothing, *moments, strict=True)]
+    seat, episode = (np.array(column, np.int32) for column in whose[:2])
     # Stable: within one seat of one episode, decisions stay in order of time.
     # In the shortest integers that hold them: those of 16 bits are sorted without comparisons.
-    trajectory = columns[5] * returns.shape[1] + columns[4]
+    trajectory = episode * returns.shape[1] + seat
     order = np.argsort(trajectory.astype(np.min_scalar_type(returns.size)), kind="stable")
-    row, action, probability, value, seat, episode, earned = (column[order] for column in columns)
-    to_go = returns[episode, seat] - earned
+    row, action, probability, value, seat, episode = (column[order] for column in (*columns, seat, episode))
+    to_go = returns[episode, seat] - (np.array(whose[2])[order] if whose[2] else 0.0)
     seen, allowed = mind.seen()
     return Play(seen, allowed, row, action, probability, value, seat, episode, to_go, returns)
 

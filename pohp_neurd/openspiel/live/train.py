@@ -69,7 +69,7 @@ class Trainer:
     model: policy.Model
     """Of `LiveGame.features`, such as `play.network` makes it."""
     learner: learners.Learner
-    """Of the model; its slopes and its step are compiled here."""
+    """Of the model; its slopes are compiled here."""
     batch_episodes: int = 256
     """Episodes of one update."""
     block: int = play.BLOCK
@@ -88,6 +88,8 @@ class Trainer:
     """Who plays the other seats, if only one learns."""
     seed: int = 0
     """Of the first parameters and of all episodes."""
+    step: Callable[..., Any] = dataclasses.field(init=False, repr=False, compare=False)
+    """`_stepped` of this trainer, compiled."""
 
     def __post_init__(self) -> None:
         checks.count("batch_episodes", self.batch_episodes)
@@ -103,9 +105,10 @@ class Trainer:
                 )
         # One thread: more of them would change the last bits.
         alone = {"xla_cpu_multi_thread_eigen": False}
-        rows = functools.partial(_slopes, self.learner.slopes)
-        slopes, step = (jax.jit(part, compiler_options=alone) for part in (rows, self.learner.step))
-        object.__setattr__(self, "learner", self.learner._replace(slopes=slopes, step=step))
+        parts = (functools.partial(_slopes, self.learner.slopes), functools.partial(_stepped, self))
+        slopes, step = (jax.jit(part, compiler_options=alone) for part in parts)
+        object.__setattr__(self, "step", step)
+        object.__setattr__(self, "learner", self.learner._replace(slopes=slopes))
 
     @property
     def blocks(self) -> int:
@@ -179,14 +182,13 @@ def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, le
     Raises `checks.Diverged` if the learner's state leaves the finite numbers.
     """
     checks.count("num_updates", num_updates)
-    for _ in range(num_updates):
-        state, info = update(trainer, state)
-        if not finite(state):
-            raise checks.Diverged(
-                "a parameter or the optimizer's state",
-                after=f"update {int(state.learner.updates)}",
-                remedy="learning_rate",
-            )
+    state, info, sound = updates(trainer, state, num_updates)
+    if not sound:
+        raise checks.Diverged(
+            "a parameter or the optimizer's state",
+            after=f"update {int(state.learner.updates)}",
+            remedy="learning_rate",
+        )
     return state, info
 
 
@@ -221,7 +223,7 @@ def evidence(
     if not mine.all():
         at_table.append(trainer.opponent)
     size = min(trainer.block, trainer.batch_episodes - block * trainer.block)
-    seating = np.tile((~mine).astype(np.int32), (size, 1))
+    seating = None if mine.all() else np.tile((~mine).astype(np.int32), (size, 1))
     mind = minds.Minds(world, at_table)
     draws = play.streams(words, update, block)
     played = play.play_block(world, at_table, size, draws, seating=seating, mind=mind)
@@ -275,44 +277,56 @@ def here(
 
 def joined(parts: Sequence[Evidence]) -> Evidence:
     """The evidence of all parts: gradients added up in their order, figures as means over all decisions."""
-    first, *others = parts
-    gradient = jax.tree.map(np.array, first.gradient)
-    for part in others:
-        jax.tree.map(lambda total, leaf: np.add(total, leaf, out=total), gradient, part.gradient)
+    gradients = [part.gradient for part in parts]
+    gradient = jax.tree.map(lambda *leaves: functools.reduce(np.add, leaves), *gradients)
     shares = np.array([part.decisions for part in parts], np.float64)
     counts = np.array([part.entries for part in parts], np.float64)
-    columns = {name: np.array([getattr(part.info, name) for part in parts]) for name in learners.Info._fields}
-    total, entries = max(shares.sum(), 1.0), max(counts.sum(), 1.0)
-    figures: Any = {name: shares @ column / total for name, column in columns.items()}
-    figures["max_weight"] = columns["max_weight"].max()
-    figures["advantage_scale"] = np.sqrt(counts @ columns["advantage_scale"] ** 2 / entries)
-    means = learners.Info(**jax.tree.map(np.float32, figures))
+    table = np.array([part.info for part in parts], np.float64)
+    figures: Any = learners.Info(*(shares @ table / max(shares.sum(), 1.0)))
+    columns = learners.Info(*table.T)
+    spread = np.sqrt(counts @ columns.advantage_scale**2 / max(counts.sum(), 1.0))
+    figures = figures._replace(max_weight=columns.max_weight.max(), advantage_scale=spread)
+    means = jax.tree.map(np.float32, figures)
     return Evidence(gradient, means, int(shares.sum()), int(counts.sum()))
 
 
 def update(trainer: Trainer, state: State, collect: Collect = here) -> tuple[State, learners.Info]:
     """One update later, and its figures; whether it has diverged is left to the caller."""
-    now = shown(state.learner)
-    number = int(now.updates)
+    return updates(trainer, state, 1, collect)[:2]
+
+
+def updates(
+    trainer: Trainer, state: State, most: int, collect: Collect = here
+) -> tuple[State, learners.Info, bool]:
+    """`most` updates later, or as soon as the state is not `finite`; the last one's figures; if it is."""
     words = play.words_of(state.key)
-    if trainer.staleness:
-        found = joined(collect(trainer, state.shown, words, number, now))
-    else:
-        found = joined(collect(trainer, now, words, number))
-    learner = trainer.learner.step(state.learner, found.gradient)
+    for _ in range(most):
+        now = shown(state.learner)
+        known, following = (state.shown, (now,)) if trainer.staleness else (now, ())
+        found = joined(collect(trainer, known, words, int(now.updates), *following))
+        learner, average, sound = trainer.step(state.learner, state.average, found.gradient)
+        episodes = state.episodes + np.int64(trainer.batch_episodes)
+        decisions = state.decisions + np.int64(found.decisions)
+        state = State(learner, state.key, episodes, decisions, average, *(following or (None,)))
+        if not sound:
+            break
+    return state, found.info, bool(sound)
+
+
+def _stepped(
+    trainer: Trainer,
+    state: learners.State,
+    average: tally_learners.Smoothed | None,
+    gradient: types.Parameters,
+) -> tuple[learners.State, tally_learners.Smoothed | None, Any]:
+    """The learner's state after `gradient`, the average, and whether the first is finite."""
+    learner = trainer.learner.step(state, gradient)
     if trainer.alternating and trainer.separate:
         # What a seat's own optimizer and magnet do without a gradient is undone; only the count goes on.
-        turn = number % trainer.world.num_seats
+        turn = state.updates % trainer.world.num_seats
         learner = jax.tree.map(
-            lambda new, old: old.at[turn].set(new[turn]) if new.ndim else new, learner, state.learner
+            lambda new, old: old.at[turn].set(new[turn]) if new.ndim else new, learner, state
         )
-    average = state.average
     if average is not None:
-        average = _smooth(average, learner.parameters, trainer.average_rate)
-    episodes = state.episodes + np.int64(trainer.batch_episodes)
-    decisions = state.decisions + np.int64(found.decisions)
-    after = State(learner, state.key, episodes, decisions, average, now if trainer.staleness else None)
-    return after, found.info
-
-
-_smooth = jax.jit(tally_learners.smooth, static_argnums=2)
+        average = tally_learners.smooth(average, learner.parameters, trainer.average_rate)
+    return learner, average, _finite(learner)
