@@ -209,7 +209,8 @@ def test_draws_on_the_host_are_as_rare_as_they_should_be(rare, place):
     with np.errstate(divide="ignore"):
         logits = np.log(odds).astype(np.float32)
     legal = odds > 0
-    chosen, ends = forward.policies(np.where(legal, logits, 7.0).astype(np.float32), legal)
+    chosen, ends = np.empty(odds.shape), np.empty(odds.shape)
+    forward.policies(np.where(legal, logits, 7.0).astype(np.float32), legal, chosen, ends)
     expected = policy.probabilities(np.where(legal, logits, np.float32(0))[0], legal[0])
     np.testing.assert_allclose(chosen[0], expected, rtol=2e-6)
     assert ends[0, -1] == 1.0

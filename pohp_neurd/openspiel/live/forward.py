@@ -10,22 +10,23 @@ from typing import Any
 
 import numba
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 _ROWS = 64
-"""At a time: so few stay in the processor's own memory."""
+"""That go back at a time: so few stay in the processor's own memory."""
 
 
 class Network:
     """`neural.network` with these parameters, at the agent states that it is shown, and back.
 
-    `network(agent_states)` is their logits, and their values if there is a critic. It remembers what went
-    into every layer, so that `pullback` need not compute it again.
+    `network(agent_states)` is their logits, and their values if there is a critic. It remembers what was not
+    zero of every agent state and of every layer there, so that `pullback` need not compute it again.
     """
 
     def __init__(self, parameters: Any) -> None:
-        # Copies: what comes out of a cluster's memory may be read only, and would be compiled for anew.
-        layers = {name: {part: np.array(layer[part]) for part in "wb"} for name, layer in parameters.items()}
+        layers = {
+            name: {part: np.asarray(layer[part]) for part in "wb"} for name, layer in parameters.items()
+        }
         self._torso = [f"torso_{index}" for index in range(sum(name.startswith("torso_") for name in layers))]
         self._heads = [name for name in ("actor", "critic") if name in layers]
         # Both heads as one layer: a sweep over one number costs as much as one over ten.
@@ -33,145 +34,201 @@ class Network:
         last = {part: np.concatenate([head[part] for head in heads], axis=-1) for part in "wb"}
         self._layers = [*(layers[name] for name in self._torso), last]
         self._num_actions = len(heads[0]["b"])
-        self._inputs: list[list[np.ndarray]] = [[] for _ in self._layers]
+        # In one array, so that a network of any depth is one call, and what was read only is compiled alike.
+        self._flat = np.concatenate([layer[part].ravel() for layer in self._layers for part in "wb"])
+        widths = [len(self._layers[0]["w"]), *(len(layer["b"]) for layer in self._layers)]
+        self._widths, self._most, self._num_outputs = np.array(widths), sum(widths[:-1]), widths[-1]
+        self._factors, self._places = np.empty(1 << 15, np.float32), np.empty(1 << 15, np.int32)
+        self._ends = np.zeros((256, len(self._widths)), np.int64)
+        self._rows = self._used = 0
 
     def __call__(
         self, agent_states: Float[np.ndarray, "N D"]
     ) -> tuple[Float[np.ndarray, "N A"], Float[np.ndarray, "N"] | None]:
-        if len(agent_states) > _ROWS:
-            parts = [self(agent_states[at : at + _ROWS]) for at in range(0, len(agent_states), _ROWS)]
-            logits, values = zip(*parts, strict=True)
-            return np.concatenate(logits), None if values[0] is None else np.concatenate(values)
-        hidden, last = agent_states, len(self._torso) - 1
-        for index, layer in enumerate(self._layers[:-1]):
-            self._inputs[index].append(hidden)
-            width = len(layer["b"])
-            following = np.empty((len(hidden), width + (index < last) * hidden.shape[1]), np.float32)
-            following[:, width:] = hidden[:, : following.shape[1] - width]
-            _linear(hidden, layer["w"], layer["b"], following, True)
-            hidden = following
-        self._inputs[-1].append(hidden)
-        outputs = linear(self._layers[-1]["w"], self._layers[-1]["b"], hidden)
+        count = len(agent_states)
+        first, self._rows = self._rows, self._rows + count
+        self._ends = _with_room(self._ends, first, self._rows)
+        used, most = self._used, self._used + count * self._most + 1
+        self._factors = _with_room(self._factors, used, most)
+        self._places = _with_room(self._places, used, most)
+        outputs = np.empty((count, self._num_outputs), np.float32)
+        kept = self._factors, self._places, self._ends
+        self._used = _forward(agent_states, self._flat, self._widths, *kept, first, used, outputs)
         logits = np.ascontiguousarray(outputs[:, : self._num_actions])
         return logits, outputs[:, self._num_actions] if len(self._heads) > 1 else None
 
     def pullback(
         self, logits: Float[np.ndarray, "N A"], values: Float[np.ndarray, "N"] | None
     ) -> dict[str, dict[str, np.ndarray]]:
-        """The gradient of Σ logits · f + values · V over all agent states so far.
-
-        Step by step, as they were shown: arrays that small are never new to the processor.
-        """
-        slopes = logits if values is None else np.concatenate([logits, values[:, None]], axis=1)
-        layers, features = self._layers, self._layers[0]["w"].shape[0]
-        found = [{part: np.zeros_like(layer[part]) for part in "wb"} for layer in layers]
-        # Into a layer go the ReLUs of the one before, then, but into the heads, what that one saw.
-        units = [0, *(len(layer["b"]) for layer in layers[:-1])]
-        learnt = [len(layer["w"]) - features for layer in layers]
-        if self._torso:
-            learnt[-1] = units[-1]
-        turned = [np.ascontiguousarray(layer["w"][:n].T) for layer, n in zip(layers, learnt, strict=True)]
-        last = 0
-        for pieces in zip(*self._inputs, strict=True):
-            first, last = last, last + len(pieces[0])
-            slope, skipped = slopes[first:last], None
-            for index in reversed(range(len(layers))):
-                before = np.zeros((last - first, learnt[index]), np.float32)
-                if skipped is not None:
-                    before[:, : skipped.shape[1]] = skipped
-                _back(pieces[index], slope, turned[index], units[index], *found[index].values(), before)
-                slope = np.ascontiguousarray(before[:, : units[index]])
-                skipped = before[:, units[index] :]
+        """The gradient of Σ logits · f + values · V over all agent states so far."""
+        slopes = np.ascontiguousarray(logits) if values is None else np.column_stack([logits, values])
+        # How slopes come back to the ReLUs that a layer sees: none to what it sees of the agent state.
+        seen = np.append(np.cumsum(self._widths[:-2]) - self._widths[0], self._widths[-2])
+        seen[-1] *= bool(self._torso)
+        turned = [layer["w"][:n].T.ravel() for layer, n in zip(self._layers, seen, strict=True)]
+        gradient = np.zeros_like(self._flat)
+        kept = self._factors, self._places, self._ends[: self._rows]
+        _back(slopes, np.concatenate(turned[::-1]), self._widths, *kept, gradient, _ROWS)
+        found, at = [], 0
+        for layer in self._layers:
+            parts = {}
+            for part in "wb":
+                parts[part] = gradient[at : at + layer[part].size].reshape(layer[part].shape)
+                at += layer[part].size
+            found.append(parts)
         *torso, heads = found
-        parts = [self._num_actions] * (len(self._heads) - 1)
-        split = {part: np.split(heads[part], parts, axis=-1) for part in "wb"}
+        places = [self._num_actions] * (len(self._heads) - 1)
+        split = {part: np.split(heads[part], places, axis=-1) for part in "wb"}
         each = [{part: split[part][place] for part in "wb"} for place in range(len(self._heads))]
         return dict(zip((*self._torso, *self._heads), (*torso, *each), strict=True))
 
 
-def linear(
-    weights: Float[np.ndarray, "I O"], bias: Float[np.ndarray, "O"], inputs: Float[np.ndarray, "N I"]
-) -> Float[np.ndarray, "N O"]:
-    """Inputs · weights + bias."""
-    outputs = np.empty((len(inputs), len(bias)), np.float32)
-    _linear(inputs, weights, bias, outputs, False)
-    return outputs
+def _with_room(array: np.ndarray, used: int, size: int) -> np.ndarray:
+    """`array` as far as it is used, with room for `size`; what is not used is not touched."""
+    if len(array) >= size:
+        return array
+    larger = np.empty((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger
 
 
-def policies(
-    logits: Float[np.ndarray, "N A"], legal: Bool[np.ndarray, "N A"]
-) -> tuple[Float[np.ndarray, "N A"], Float[np.ndarray, "N A"]]:
+def _compiled(function: Any) -> Any:
+    # Unwrapped: the shape checks of the tests wrap every function, and numba compiles plain ones only.
+    return numba.njit(cache=True, fastmath={"contract"}, error_model="numpy")(inspect.unwrap(function))
+
+
+# All that a row meets has a number: the ReLUs of the torso's last layer, those of the layer before, and so
+# on, and at the end the agent state. So what a layer sees is everything from some number on, in the order of
+# its weights; but the heads see the last ReLUs alone. What is not zero is listed as it is met, the agent
+# state first: `factors` at `places`. `ends` has for every row where its list begins, and where in it the
+# agent state ends, and each layer.
+
+
+@_compiled
+def _add(factors: Any, places: Any, first: int, last: int, base: int, rows: Any, out: Any) -> None:
+    """Adds factors · rows to `out`, rows counted from `base`; of the list from `first` to `last`."""
+    width = out.shape[0]
+    whole = last - (last - first) % 4
+    for k in range(first, whole, 4):  # four at a time make one sweep over `out`
+        a, b, c, d = places[k] - base, places[k + 1] - base, places[k + 2] - base, places[k + 3] - base
+        x, y, z, u = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
+        for j in range(width):
+            out[j] += x * rows[a, j] + y * rows[b, j] + z * rows[c, j] + u * rows[d, j]
+    if last - whole >= 2:
+        a, b, x, y = places[whole] - base, places[whole + 1] - base, factors[whole], factors[whole + 1]
+        for j in range(width):
+            out[j] += x * rows[a, j] + y * rows[b, j]
+    if (last - whole) % 2:
+        a, x = places[last - 1] - base, factors[last - 1]
+        for j in range(width):
+            out[j] += x * rows[a, j]
+
+
+@_compiled
+def _list(values: Any, base: int, factors: Any, places: Any, used: int) -> int:
+    """Lists what is not zero of `values`, whose numbers begin at `base`; returns where the list ends."""
+    for c in range(values.shape[0]):
+        places[used], factors[used] = base + c, values[c]
+        used += values[c] != 0.0
+    return used
+
+
+@_compiled
+def _forward(
+    seen: Any,
+    flat: Any,
+    widths: Any,
+    factors: Any,
+    places: Any,
+    ends: Any,
+    first: int,
+    used: int,
+    outputs: Any,
+) -> int:
+    """The outputs of rows that are counted from `first`; returns where their lists end."""
+    depth, units = widths.shape[0] - 2, widths[1:-1].sum()
+    hidden = np.empty(widths.max(), np.float32)
+    for row in range(seen.shape[0]):
+        end = ends[first + row]
+        end[0], base, at = used, units, 0
+        used = _list(seen[row], base, factors, places, used)
+        end[1] = used
+        for layer in range(depth + 1):
+            heads, width = layer == depth, widths[layer + 1]
+            inputs = widths[layer] if heads else units + widths[0] - base
+            weights = flat[at : at + inputs * width].reshape(inputs, width)
+            bias = flat[at + inputs * width : at + (inputs + 1) * width]
+            at += (inputs + 1) * width
+            out = outputs[row] if heads else hidden[:width]
+            for j in range(width):
+                out[j] = bias[j]
+            _add(factors, places, end[depth if heads else 0], used, base, weights, out)
+            if not heads:
+                base -= width
+                for j in range(width):
+                    out[j] = max(out[j], np.float32(0.0))
+                used = _list(out, base, factors, places, used)
+                end[layer + 2] = used
+    return used
+
+
+@_compiled
+def _back(
+    slopes: Any, turned: Any, widths: Any, factors: Any, places: Any, ends: Any, gradient: Any, size: int
+) -> None:
+    """Adds to `gradient` that of all rows, `size` of them at a time; `turned` begins with the heads."""
+    depth, units = widths.shape[0] - 2, widths[1:-1].sum()
+    total = units + widths[0]
+    # The lists the other way round: of everything that rows meet, in which rows it is not zero.
+    met, where = np.empty((total, size), np.float32), np.empty((total, size), np.int32)
+    counts = np.empty(total, np.int64)
+    before = np.empty((size, units), np.float32)  # the slopes of the ReLUs
+    some, room = np.empty(widths.max(), np.float32), np.empty(size * widths.max(), np.float32)
+    every = np.arange(widths[-1]).astype(np.int32)
+    for first in range(0, slopes.shape[0], size):
+        count = min(size, slopes.shape[0] - first)
+        counts[:] = 0
+        for row in range(count):
+            for k in range(ends[first + row, 0], ends[first + row, depth + 1]):
+                c = places[k]
+                met[c, counts[c]], where[c, counts[c]] = factors[k], row
+                counts[c] += 1
+        before[:] = 0.0
+        at, turn, base = gradient.shape[0], 0, 0
+        for layer in range(depth, -1, -1):
+            heads, width = layer == depth, widths[layer + 1]
+            base += 0 if heads else width
+            inputs = widths[layer] if heads else total - base
+            at -= (inputs + 1) * width
+            found = gradient[at : at + (inputs + 1) * width].reshape(inputs + 1, width)
+            learnt = (widths[layer] if depth else 0) if heads else units - base
+            back = turned[turn : turn + learnt * width].reshape(width, learnt)
+            turn += learnt * width
+            slope = slopes[first : first + count] if heads else room[: count * width].reshape(count, width)
+            for row in range(count):
+                if heads:
+                    _add(slope[row], every, 0, width, 0, back, before[row, :learnt])
+                else:
+                    begin, end = ends[first + row, layer + 1], ends[first + row, layer + 2]
+                    slope[row] = 0.0
+                    for k in range(begin, end):
+                        some[k - begin] = before[row, places[k]]
+                        slope[row, places[k] - base + width] = some[k - begin]
+                    into = before[row, base : base + learnt]
+                    _add(some, places[begin:end], 0, end - begin, base - width, back, into)
+                for j in range(width):
+                    found[inputs, j] += slope[row, j]
+            for i in range(inputs):
+                _add(met[base + i], where[base + i], 0, counts[base + i], 0, slope, found[i])
+
+
+@_compiled
+def policies(logits: Any, legal: Any, chances: Any, ends: Any) -> None:
     """`policy.probabilities` of many rows, in float64; and where each action's part of [0, 1) ends.
 
     The last that has a part at all ends at 1, and what rounding leaves open goes to the likeliest, as in
     `policy.thresholds`: never to a rare one.
     """
-    chances, ends = np.empty(logits.shape), np.empty(logits.shape)
-    _policies(logits, legal, chances, ends)
-    return chances, ends
-
-
-def _compiled(function: Any) -> Any:
-    # Unwrapped: the shape checks of the tests wrap every function, and numba compiles plain ones only.
-    return numba.njit(cache=True, fastmath={"contract"})(inspect.unwrap(function))
-
-
-@_compiled
-def _add(factors: Any, rows: Any, places: Any, out: Any) -> None:
-    """Adds factors · rows to `out`, but for factors that are 0; `places` is room for the others' numbers."""
-    count = 0
-    for i in range(factors.shape[0]):
-        places[count] = i
-        count += factors[i] != 0.0
-    width = out.shape[0]
-    whole = count - count % 4
-    for k in range(0, whole, 4):  # four at a time make one sweep over `out`
-        a, b, c, d = places[k], places[k + 1], places[k + 2], places[k + 3]
-        x, y, z, u = factors[a], factors[b], factors[c], factors[d]
-        first, second, third, fourth = rows[a], rows[b], rows[c], rows[d]
-        for j in range(width):
-            out[j] += x * first[j] + y * second[j] + z * third[j] + u * fourth[j]
-    for k in range(whole, count):
-        x, first = factors[places[k]], rows[places[k]]
-        for j in range(width):
-            out[j] += x * first[j]
-
-
-@_compiled
-def _linear(inputs: Any, weights: Any, bias: Any, outputs: Any, relu: bool) -> None:
-    """Inputs · weights + bias into the first columns of `outputs`."""
-    width, places = bias.shape[0], np.empty(inputs.shape[1], np.int64)
-    for row in range(inputs.shape[0]):
-        out = outputs[row, :width]
-        for j in range(width):
-            out[j] = bias[j]
-        _add(inputs[row], weights, places, out)
-        if relu:
-            for j in range(width):
-                out[j] = max(out[j], np.float32(0.0))
-
-
-@_compiled
-def _back(inputs: Any, slopes: Any, turned: Any, units: int, weights: Any, bias: Any, before: Any) -> None:
-    """Adds the gradient of one layer to `weights` and `bias`, and to `before` the slopes of its inputs.
-
-    The first `units` of the inputs are ReLUs.
-    """
-    places = np.empty(max(slopes.shape), np.int64)
-    for i in range(weights.shape[0]):
-        _add(inputs[:, i], slopes, places, weights[i])
-    for row in range(inputs.shape[0]):
-        for j in range(bias.shape[0]):
-            bias[j] += slopes[row, j]
-        if before.shape[1]:
-            _add(slopes[row], turned, places, before[row])
-            for i in range(units):
-                if inputs[row, i] <= 0.0:
-                    before[row, i] = np.float32(0.0)
-
-
-@_compiled
-def _policies(logits: Any, legal: Any, chances: Any, ends: Any) -> None:
     num_actions = logits.shape[1]
     for row in range(logits.shape[0]):
         highest = -np.inf

@@ -85,9 +85,8 @@ class Minds:
         for player, think in enumerate(self.hosted):
             logits, values = (np.zeros(legal.shape, np.float32), None) if think is None else think(seen)
             self._outputs[player].append((logits, values))
-            self._chances[player, first:last], self._ends[player, first:last] = self._host.policies(
-                logits, legal
-            )
+            tables = self._chances[player, first:last], self._ends[player, first:last]
+            self._host.policies(logits, legal, *tables)
             self._values[player, first:last] = 0.0 if values is None else values
         self._fresh.clear()
 
