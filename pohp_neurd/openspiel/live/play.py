@@ -282,7 +282,8 @@ def _gathered(mind: Any, moments: list[Any], whose: tuple[list[Any], ...], retur
     trajectory = episode * returns.shape[1] + seat
     order = np.argsort(trajectory.astype(np.min_scalar_type(returns.size)), kind="stable")
     row, action, probability, value, seat, episode = (column[order] for column in (*columns, seat, episode))
-    to_go = returns[episode, seat] - (np.array(whose[2])[order] if whose[2] else 0.0)
+    earned = np.array(whose[2])[order] if whose[2] else np.zeros(len(order))
+    to_go = returns[episode, seat] - earned
     seen, allowed = mind.seen()
     return Play(seen, allowed, row, action, probability, value, seat, episode, to_go, returns)
 
