@@ -80,6 +80,7 @@ class Game:
     step_sizes: tuple[float, ...] = STEP_SIZES
     magnets: tuple[float, ...] = MAGNETS
     """Wider where some learner's best was at an edge: then for all learners of the game."""
+    report_seeds: tuple[int, ...] = tuple(range(100, 120))
 
     @property
     def grid(self) -> tuple[Setting, ...]:
@@ -144,7 +145,6 @@ GAMES = {
         magnets=MAGNETS[1:],
     ),
 }
-REPORT_SEEDS = tuple(range(100, 120))
 JUDGED = ("nash_conv", "nash_conv_average")
 COLUMNS = ("game", *Learner._fields, *Setting._fields, "seed", *JUDGED, "seconds")
 """A run that has left the finite numbers has no figures; `seconds` are of the CPU."""
@@ -258,12 +258,12 @@ def coarse(name: str, game: Game) -> list[Job]:
 
 def around(setting: Setting) -> list[Setting]:
     """Nine settings: half and twice the step size and the magnet; none of the latter has no half."""
-    magnets = (0.0, MAGNETS[1] / 4, MAGNETS[1] / 2)
-    if setting.magnet_strength:
-        magnets = tuple(setting.magnet_strength * factor for factor in (0.5, 1.0, 2.0))
+    factors = (0.5, 1.0, 2.0)
+    magnets = [setting.magnet_strength * factor for factor in factors]
+    if not setting.magnet_strength:
+        magnets = [0.0, MAGNETS[1] / 4, MAGNETS[1] / 2]
     return [
-        Setting(setting.step_size * factor, magnet)
-        for factor, magnet in itertools.product((0.5, 1.0, 2.0), magnets)
+        Setting(setting.step_size * factor, magnet) for factor, magnet in itertools.product(factors, magnets)
     ]
 
 
@@ -319,17 +319,14 @@ def _best(
 CHOICE_COLUMNS = (*KEY[:5], "grid_step_size", "grid_magnet_strength", "criterion", "mean")
 
 
-def to_report(chosen: Sequence[table.Row], seeds: Sequence[int] = REPORT_SEEDS) -> list[Job]:
-    """The runs of the report."""
+def to_report(chosen: Sequence[table.Row], games: dict[str, Game]) -> list[Job]:
+    """The runs of the report, seed by seed."""
     return [
-        Job(
-            row["game"],
-            Learner(*(row[name] for name in Learner._fields)),
-            Setting(row["step_size"], row["magnet_strength"]),
-            seed,
-        )
+        Job(name, _learner(row), Setting(row["step_size"], row["magnet_strength"]), seed)
+        for name, game in games.items()
+        for seed in game.report_seeds
         for row in chosen
-        for seed in seeds
+        if row["game"] == name
     ]
 
 
@@ -485,6 +482,7 @@ def grids(games: dict[str, Game]) -> str:
             "magnets": ", ".join(f"{magnet:g}" for magnet in game.magnets),
             "grid": seeds(game.grid_seeds),
             "around": seeds(game.choice_seeds),
+            "reported": f"{game.report_seeds[0]} to {game.report_seeds[-1]}",
         }
         for game in games.values()
     ]
@@ -499,6 +497,7 @@ def grids(games: dict[str, Game]) -> str:
             "magnets": "{magnets}",
             "seeds of the grid": "{grid}",
             "around its best": "{around}",
+            "reported": "{reported}",
         },
     )
 
@@ -577,7 +576,6 @@ def study(
     games: dict[str, Game],
     *,
     stage: str = "report",
-    seeds: Sequence[int] = REPORT_SEEDS,
 ) -> None:
     """Runs what is missing in `folder`, game by game, and writes tables and figure after each."""
     place = pathlib.Path(folder)
@@ -591,8 +589,7 @@ def study(
             chosen = choices(rows, finished)
             records.write_csv(place / "choices.csv", chosen, CHOICE_COLUMNS)
             if stage == "report":
-                mine = [row for row in chosen if row["game"] == name]
-                reported = done(place / "report_rows.csv", to_report(mine, seeds), run)
+                reported = done(place / "report_rows.csv", to_report(chosen, {name: game}), run)
                 _written(place, reported, finished)
 
 
