@@ -16,6 +16,7 @@ import os
 # One core: set before JAX starts.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
+import collections
 import dataclasses
 import functools
 import itertools
@@ -580,17 +581,27 @@ def study(
     """Runs what is missing in `folder`, game by game, and writes tables and figure after each."""
     place = pathlib.Path(folder)
     with files.locked(place, what="study"):
-        finished: dict[str, Game] = {}
+        report = place / "report_rows.csv"
         for name, game in games.items():
             run = functools.cache(functools.partial(_runner, game.config))
             rows = done(place / "choice_rows.csv", coarse(name, game), run)
             rows = done(place / "choice_rows.csv", fine(name, game, rows), run)
-            finished[name] = game
-            chosen = choices(rows, finished)
+            known = complete(table.read(report) if report.exists() else [], games)
+            chosen = choices(rows, {each: games[each] for each in games if each in {*known, name}})
             records.write_csv(place / "choices.csv", chosen, CHOICE_COLUMNS)
             if stage == "report":
-                reported = done(place / "report_rows.csv", to_report(chosen, {name: game}), run)
-                _written(place, reported, finished)
+                reported = done(report, to_report(chosen, {name: game}), run)
+                _written(place, reported, complete(reported, games))
+
+
+def complete(reported: Sequence[table.Row], games: dict[str, Game]) -> dict[str, Game]:
+    """The games all of whose runs have been reported."""
+    counts = collections.Counter(row["game"] for row in reported)
+    return {
+        name: game
+        for name, game in games.items()
+        if counts[name] == len(game.learners) * len(game.report_seeds)
+    }
 
 
 def _runner(config: game_config.Config) -> Run:
@@ -598,6 +609,7 @@ def _runner(config: game_config.Config) -> Run:
 
 
 def _written(place: pathlib.Path, reported: Sequence[table.Row], games: dict[str, Game]) -> None:
+    reported = [row for row in reported if row["game"] in games]
     found = summaries(reported)
     records.write_csv(place / "summary.csv", found, SUMMARY_COLUMNS)
     records.write_csv(place / "differences.csv", differences(reported, games), DIFFERENCE_COLUMNS)
