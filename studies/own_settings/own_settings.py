@@ -512,8 +512,9 @@ def interval(row: table.Row, name: str, form: str) -> str:
 def draw(path: records.Path, rows: Sequence[table.Row], found: Sequence[table.Row]) -> None:
     """NashConv over exploration, a panel for each game: runs as dots, means with their intervals."""
     names = list(dict.fromkeys(row["game"] for row in found))
-    with figures.figure(path, width=8.0, height=6.2) as page:
-        panels = page.subplots(2, 2, squeeze=False).reshape(-1)
+    lines = -(-len(names) // 2)
+    with figures.figure(path, width=8.0, height=0.4 + 2.9 * lines) as page:
+        panels = page.subplots(lines, 2, squeeze=False).reshape(-1)
         for axes, name in itertools.zip_longest(panels, names):
             if name is None:
                 axes.set_axis_off()
