@@ -35,7 +35,8 @@ def findings():
     tenth = _explorations("paper/cart_pole/against_0.1_0.00005.csv")
     leduc = _explorations("self_play/exploration_nash_conv_average.csv", game="leduc_poker")
     spg = _one("self_play/exploration_nash_conv_average.csv", game="leduc_poker", learner="spg")
-    own = _own_settings("nash_conv_average")
+    own = _explorations("own_settings/summary.csv", game="leduc", value="nash_conv_average")
+    own_spg = _one("own_settings/summary.csv", game="leduc", value="nash_conv_average", learner="spg")
     last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
     met = table.select(table.read(STUDIES / "live/only_sampling_matches.csv"), {"game": "dark_hex"})
     hex_ = {
@@ -56,7 +57,7 @@ def findings():
         f"{_difference(pole_spg['0.00002'][1])}",
         f"after 10M episodes: {_mean(leduc[0.01], 3)} at η = 0.01, {_mean(leduc[0], 3)} at 0, "
         f"{_mean(spg, 3)} by SPG",
-        f"SPG {_mean(own[''], 3)}, NeuRD-CIX(0) {_mean(own[0], 3)} (5 seeds)",
+        f"20 fresh seeds: {_mean(own[0.1], 3)} at 0.1, {_mean(own_spg, 3)} by SPG, {_mean(own[0], 3)} at 0",
         f"mean return of 0 against 0.1 {_mean(hex_[0, 0.1], 2)}, of 0.1 against 1 {_mean(hex_[0.1, 1], 2)}",
         f"{_mean(_jumps('self_play', 'none', 0), 2)} at 0, "
         f"{_mean(_jumps('self_play', 'none', 0.03), 2)} at 0.03",

@@ -305,6 +305,7 @@ def draw(told: Any) -> None:
                     label=f"{use}: exact NashConv",
                 )
             axes.set(xscale="log", xlabel="training episodes", title=TITLES[name], ylim=(0, None))
+            axes.tick_params(axis="x", which="minor", labelbottom=False)  # they would overlap
             if place == 0:
                 axes.set(ylabel="NashConv")
         figures.legend_below(page, *page.axes[-1].get_legend_handles_labels(), ncols=4)
