@@ -3,9 +3,9 @@
 Pipeline: agent state -> **logits and value**, and direction -> **parameters**. Adam with β1 = 0 leaves a
 weight alone whose gradient is 0; its moment decays, which can wait until its next gradient. The weights that
 leave one input or one hidden unit stand in a row; where that input or unit is 0, so is the gradient of the
-whole row, and the row costs nothing: that are half of a new network's hidden units, most of a network's whose
-units have died at a large learning rate, and all but two inputs of catch. `actor_critic.dense` computes the
-same by autodiff.
+whole row, and the row costs nothing. Half of a new network's hidden units are 0 at any one state, nearly all
+where a large learning rate has made units die, and all but two inputs of catch. `actor_critic.dense` computes
+the same by autodiff.
 """
 
 import functools
