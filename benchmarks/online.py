@@ -89,10 +89,9 @@ def dense_agent(world):
 
 def python_loop(environment, one_call):
     """The same agent, stepped from Python: `act` and `learn` compiled, in one call or in two."""
-    model = neural.network(environment.observation_size, environment.num_actions, critic=True)
-    rule = learners.rule(OPTIONS.learner, 1.0)
-    body = actor_critic.dense(model, rule, actor_critic.Adam(RATE), common_mode=OPTIONS.common_mode)
-    agent = online.agent(body, OPTIONS)
+    agent = online.with_network(
+        environment.observation_size, environment.num_actions, OPTIONS, learning_rate=RATE
+    )
     legal = jnp.ones(environment.num_actions, bool)
     key = jax.random.key(0)
 

@@ -32,7 +32,7 @@ _kept: dict[str, Any] = {}
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator for what operations are made of."""
+    """A decorator: numba's, for what operations are made of, and for loops over arrays on the host."""
     # Unwrapped: the shape checks of the tests wrap every function, and numba compiles plain ones only. With
     # numba's own `error_model` a division asks whether it is by zero, and no loop around it is vectorised.
     return lambda function: numba.njit(cache=True, error_model="numpy", **options)(inspect.unwrap(function))
@@ -40,8 +40,6 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 def register(name: str, call: Callable[[Words, Words], None]) -> None:
     """Makes `call` known to JAX by `name`: a compiled function of the buffers given and of those to fill."""
-    if name in _kept:
-        return
 
     def handler(frame: Any) -> int:
         if frame[_EXTENSION] != 0:  # XLA asks for the version that this was written for

@@ -84,6 +84,14 @@ def test_an_update_leaves_the_state_it_was_given():
     assert np.any(np.asarray(after.weights) != before.weights)
 
 
+def test_features_that_are_integers_are_not_taken_for_a_list():
+    rows, _ = _both(8)
+    state = jax.jit(rows.init)(key=jax.random.key(0))
+    with pytest.raises(ValueError, match="all 11 features were given as integers"):
+        rows.outputs(state, jnp.zeros((1, SIZE), jnp.int32))
+    assert rows.outputs(state, jnp.zeros((1, SIZE))).logits.shape == (1, ACTIONS)
+
+
 def test_the_torso_must_be_two_layers_of_one_width():
     with pytest.raises(ValueError, match=r"two layers of one width, but the torso is \(8, 9\)"):
         by_rows.paper_network(4, 2, directions.spg(), actor_critic.Adam(0.1), torso=(8, 9))

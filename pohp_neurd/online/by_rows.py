@@ -64,11 +64,11 @@ def paper_network(
         return State(weights, jnp.zeros_like(weights), counts, jnp.zeros((), jnp.int32))
 
     def outputs(state: State, states: Any) -> actor_critic.Outputs:
-        found = _forward(state.weights, *_inputs(state, states), width, num_actions + 1)[2]
+        found = _forward(state.weights, *_inputs(state, states, observation_size), width, num_actions + 1)[2]
         return actor_critic.Outputs(found[None, :-1], found[-1:])
 
     def update(state: State, decisions: learners.Decision) -> State:
-        inputs = _inputs(state, decisions.agent_state)
+        inputs = _inputs(state, decisions.agent_state, observation_size)
         hidden, units, found = _forward(state.weights, *inputs, width, num_actions + 1)
         seen = policy.Output(found[None, :-1], found[-1:])
         slopes, _ = learner.slopes(state.updates, seen, None, decisions)
@@ -120,10 +120,15 @@ def join(
     }
 
 
-def _inputs(state: State, states: Any) -> tuple[Int[Array, "k"], Float[Array, "k"]]:
+def _inputs(state: State, states: Any, observation_size: int) -> tuple[Int[Array, "k"], Float[Array, "k"]]:
     """Which inputs there are, and what they are."""
     given = jnp.asarray(states)[0]
     if jnp.issubdtype(given.dtype, jnp.integer):
+        if len(given) == observation_size:
+            raise ValueError(
+                f"all {observation_size} features were given as integers, which list the inputs that are 1: "
+                "give them as floats."
+            )
         return given.astype(jnp.int32), jnp.ones(given.shape, state.weights.dtype)
     return jnp.arange(len(given), dtype=jnp.int32), given.astype(state.weights.dtype)
 

@@ -5,12 +5,12 @@ every row on its own, in one order. So a row comes out the same to the bit whate
 whichever process computes it; and a handful of states does not cost a call of JAX.
 """
 
-import inspect
 from typing import Any
 
-import numba
 import numpy as np
 from jaxtyping import Float
+
+from pohp_neurd import foreign
 
 _ROWS = 64
 """That go back at a time: so few stay in the processor's own memory."""
@@ -92,9 +92,7 @@ def _with_room(array: np.ndarray, used: int, size: int) -> np.ndarray:
     return larger
 
 
-def _compiled(function: Any) -> Any:
-    # Unwrapped: the shape checks of the tests wrap every function, and numba compiles plain ones only.
-    return numba.njit(cache=True, fastmath={"contract"}, error_model="numpy")(inspect.unwrap(function))
+_compiled = foreign.compiled(fastmath={"contract"})
 
 
 # All that a row meets has a number: the ReLUs of the torso's last layer, those of the layer before, and so
