@@ -24,13 +24,15 @@ import numpy as np
 import pyspiel
 
 from pohp_neurd import learners, policy, shaping
-from pohp_neurd.experiment import actors, game_config, live
+from pohp_neurd.experiment import executor, game_config, live
 from pohp_neurd.openspiel import uniforms
 from pohp_neurd.openspiel.live import minds, play, train
 
 GAMES = ("phantom_ttt", "liars_dice(numdice=2)")
 BAR, WORKERS_BAR = 2.0, 1.7
 UPDATES, REPEATS = 4, 15
+STRETCH = 8
+"""Updates of many workers in a turn, after one that wakes them: in the other's they sleep, in a run never."""
 BEFORE = 12
 """Updates before the clock starts: most sizes of batches are compiled by then."""
 TORSO = (128, 128)
@@ -202,11 +204,10 @@ def median_seconds(calls):
 
 def one_worker(name, block):
     trainer = trainer_of(name, block)
-    world, model = trainer.world, trainer.model
-    learner = train.default_learner(model, learning_rate=0.01, magnet=shaping.Magnet(0.1, 0.01))
+    world, model, learner = trainer.world, trainer.model, trainer.learner
     update = jax.jit(learner.update)
     begun = train.init(trainer)
-    states = {"now": begun, "earlier": begun.learner}
+    states = {"now": begun, "earlier": learner.init(train.network(trainer, begun).parameters)}
 
     # Both go on learning, from episodes that neither has seen: what this loop remembers of others may help.
     def now(updates=UPDATES):
@@ -236,7 +237,7 @@ def one_worker(name, block):
 def shares(trainer, begun):
     """CPU seconds of one update: in pyspiel, the network's forward pass, the update, and the rest, Python."""
     world, known, words = trainer.world, train.shown(begun.learner), play.words_of(begun.key)
-    number, network = int(known.updates), play.Network(trainer.model, known.parameters)
+    number, network = int(known.updates), play.Network(trainer.packed, known.parameters)
 
     def block(number_of_block):
         draws, mind = play.streams(words, number, number_of_block), minds.Minds(world, [network])
@@ -245,12 +246,11 @@ def shares(trainer, begun):
     blocks = [block(b) for b in range(trainer.blocks)]
     played = [one for _, one in blocks]
     found = train.here(trainer, known, words, number)
-    weight = 1.0 / trainer.batch_episodes
 
     def updates():
         for mind, one in blocks:
-            train.learnt(trainer, known, mind, one, *play.decisions(one, world, weight=weight))
-        jax.block_until_ready(trainer.step(begun.learner, begun.average, train.joined(found).gradient))
+            train.learnt(trainer, known, mind, one)
+        jax.block_until_ready(trainer.step(begun.learner, begun.average, train.joined(found)))
 
     def on():
         nonlocal begun
@@ -258,7 +258,7 @@ def shares(trainer, begun):
 
     def networks():
         # In pieces as large as those of a step.
-        forward = trainer.model.host(known.parameters)
+        forward = trainer.model.host.network(known.parameters)
         for one in played:
             for piece in np.array_split(one.seen, max(1, len(one.seen) // 48)):
                 forward(piece)
@@ -322,29 +322,26 @@ def many_workers(name, count, batch, block, staleness):
     config = game_config.resolved(config, "live")
     trainer = live.trainer(config)
     states = dict.fromkeys(("one", "many"), train.init(trainer))
-    with actors.crew(config, game_config.Actors(workers=count), train.size_shown(trainer)) as crew:
+    with live.crew(config, game_config.Actors(workers=count), trainer) as crew:
         collects = {"one": train.here, "many": crew.collect}
 
         def on(side, updates):
-            begun, own = time.perf_counter(), time.process_time()
+            begun = time.perf_counter()
             states[side], *_ = train.updates(trainer, states[side], updates, collects[side])
-            return time.perf_counter() - begun, time.process_time() - own
+            return time.perf_counter() - begun
 
         for side in collects:
             on(side, BEFORE)
         taken = {side: [] for side in collects}
         for _ in range(REPEATS):
             for side in collects:
-                taken[side].append(on(side, UPDATES))
-    medians = {side: np.median(found, axis=0) for side, found in taken.items()}
-    rates = {side: UPDATES * batch / clock for side, (clock, _) in medians.items()}
-    learner = 1e3 * medians["many"][1] / UPDATES
+                on(side, 1)
+                taken[side].append(on(side, STRETCH))
+    rates = {side: STRETCH * batch / np.median(found) for side, found in taken.items()}
     print(
         f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, staleness "
         f"{staleness}, by the clock: {rates['many']:,.0f} episodes/s with {count} workers, "
-        f"{rates['one']:,.0f} with one: {rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)\n"
-        f"    the learner itself takes {learner:.1f} ms of CPU time an update, one worker alone "
-        f"{1e3 * medians['one'][1] / UPDATES:.1f} ms with the learner in it"
+        f"{rates['one']:,.0f} with one: {rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)"
     )
 
 
@@ -357,6 +354,7 @@ def main():
     parser.add_argument("--block", type=int, default=play.BLOCK)
     parser.add_argument("--staleness", type=int, default=0, help="of many workers")
     told = parser.parse_args()
+    executor.make_small_calls()  # as `train_game.py --play=live` does; both sides gain by it
     if told.workers == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     for name in GAMES:

@@ -13,7 +13,7 @@ too often or never, and an estimate that divides by the probability would be wro
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -60,13 +60,39 @@ class Hosted(Protocol):
         """The gradient of Σ logits · f + values · V over all agent states so far, in their order."""
 
 
+class Host(NamedTuple):
+    """`apply` at many agent states in numpy, of parameters that are one array: each array costs a call."""
+
+    pack: Callable[[types.Parameters], Any]
+    """Parameters, of JAX or of numpy -> one array."""
+    unpack: Callable[[Any], types.Parameters]
+    """Its inverse."""
+    network: Callable[[np.ndarray], Hosted]
+    """Of that array, as are its gradients."""
+
+
 class Model(NamedTuple):
     """A parameterised policy, table or network, as pure functions."""
 
     init: Init
     apply: Apply
-    host: Callable[[types.Parameters], Hosted] | None = None
-    """Parameters -> `apply` at many agent states in numpy, where that needs no JAX."""
+    host: Host | None = None
+    """Where parameters need no JAX."""
+
+    def packed(self) -> "Model":
+        """The same model, of parameters in one array where it has a host; else of those it has."""
+        if self.host is None:
+            return self
+        pack, unpack, network = self.host
+
+        def init(*, key: types.Key) -> types.Parameters:
+            return pack(self.init(key=key))
+
+        def apply(parameters: types.Parameters, agent_state: Any) -> Output:
+            return self.apply(unpack(parameters), agent_state)
+
+        same = lambda parameters: parameters  # noqa: E731
+        return Model(init, apply, Host(same, same, network))
 
 
 def probabilities(logits: types.Logits, legal: types.Mask) -> Float[Array, "A"]:

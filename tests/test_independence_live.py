@@ -39,11 +39,12 @@ def live_batches(game, *, seed=0, updates=2, **keywords):
     world = live_play.live_game(game)
     model, seen = uniform_model(world.num_actions), []
 
-    def learnt(trainer, known, mind, played, batch, rows):
-        counted = np.asarray(batch.weight) > 0
-        batch = batch._replace(agent_state=played.seen[rows])
-        seen.append(jax.tree.map(lambda leaf: np.asarray(leaf)[counted], batch))
-        return known.parameters, learners.Info(*[np.float32(0)] * len(learners.Info._fields))
+    def learnt(trainer, known, mind, played, chosen):
+        assert chosen is None
+        batch = learners.Decision(played.agent_state, played.legal, played.action, played.probability, None)
+        seen.append(batch)
+        info = learners.Info(*[0.0] * len(learners.Info._fields))
+        return train.Evidence(known.parameters, info, len(played.row), 1)
 
     def step(state, gradient):
         return state._replace(updates=state.updates + 1)

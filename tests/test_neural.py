@@ -91,3 +91,24 @@ def test_bad_sizes_get_one_sentence():
         neural.network(3, 2, torso=(4, 0))
     with pytest.raises(ValueError, match=r"^observation_size must be at least 1, but is 0\.$"):
         neural.network(0, 2)
+
+
+@pytest.mark.parametrize("lead", [(), (3,)])
+@pytest.mark.parametrize("torso", [(), (7,), (6, 5), (4, 3, 2)])
+@pytest.mark.parametrize("critic", [False, True])
+def test_parameters_in_one_array_and_back(lead, torso, critic):
+    """Each has one place in it, whichever of JAX and numpy they are of; numpy's come back as views."""
+    model = neural.network(5, 4, torso=torso, critic=critic)
+    parameters = model.init(key=jax.random.key(0))
+    parameters = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*lead, *leaf.shape)) + 0.1, parameters)
+    layout = neural.Layout(5, 4, torso, critic=critic)
+    for whole in (parameters, jax.device_get(parameters)):
+        flat = layout.pack(whole)
+        assert flat.shape == (*lead, sum(leaf[(0,) * len(lead)].size for leaf in jax.tree.leaves(whole)))
+        assert type(flat) is type(jax.tree.leaves(whole)[0])
+        jax.tree.map(np.testing.assert_array_equal, layout.unpack(flat), whole)
+    numbers = np.arange(flat.size, dtype=np.float32).reshape(flat.shape)
+    unpacked = layout.unpack(numbers)
+    jax.tree.map(np.testing.assert_array_equal, layout.pack(unpacked), numbers)
+    unpacked["actor"]["b"][...] = -1
+    assert (numbers == -1).sum() == unpacked["actor"]["b"].size

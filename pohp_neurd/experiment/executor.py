@@ -6,6 +6,7 @@ run come back through Ray: no disk need be shared.
 
 import concurrent.futures
 import contextlib
+import ctypes
 import functools
 import importlib.util
 import multiprocessing
@@ -41,6 +42,23 @@ def available(wanted: int | None) -> int:
 def use_one_core() -> None:
     """Tells JAX, before its first computation, to keep to one thread in this process."""
     os.environ["PJRT_NPROC"] = "1"
+
+
+def make_small_calls() -> None:
+    """Tells JAX, before its first computation, and malloc, that this process has many small ones to make."""
+    import jax
+
+    use_one_core()
+    # Another thread would have to wake up for each of them.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    # Arrays of some 100 KB come and go at every update. By default they may go back to the system each time,
+    # and come again as pages that have to be cleared: microseconds for each.
+    with contextlib.suppress(OSError, AttributeError):  # where malloc is not that of glibc
+        for parameter in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
+            ctypes.CDLL(None).mallopt(parameter, 1 << 25)
+
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 @contextlib.contextmanager

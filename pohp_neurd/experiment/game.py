@@ -22,13 +22,12 @@ from pohp_neurd import (
     self_play,
     tally_learners,
 )
-from pohp_neurd.experiment import actors, game_config, game_task, live, schedules
+from pohp_neurd.experiment import executor, game_config, game_task, live, schedules
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.finite import graph
 from pohp_neurd.finite import tree as trees
 from pohp_neurd.openspiel import compile as compiling
 from pohp_neurd.openspiel import saved
-from pohp_neurd.openspiel.live import train
 from pohp_neurd.results import records
 
 
@@ -111,9 +110,10 @@ def build(
     for reason in reasons:
         _tell(reason)
     config = game_config.resolved(config, "live")
+    executor.make_small_calls()
     trainer, crew = live.trainer(config), None
     if stack is not None and where is not None:
-        crew = stack.enter_context(actors.crew(config, where, train.size_shown(trainer)))
+        crew = stack.enter_context(live.crew(config, where, trainer))
     return config, live.task(config, trainer, crew)
 
 

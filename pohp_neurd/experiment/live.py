@@ -1,11 +1,22 @@
 """A run of live self-play, as a task: states of the game itself, judged by matches."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
+import numpy as np
 
 from pohp_neurd import learners
-from pohp_neurd.experiment import actors, game_config, game_task, schedules
+from pohp_neurd.experiment import (
+    actors,
+    executor,
+    game_config,
+    game_task,
+    local_actors,
+    ray_actors,
+    schedules,
+)
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.openspiel import saved
 from pohp_neurd.openspiel.live import match, play, train
@@ -52,6 +63,28 @@ def trainer(config: game_config.Config) -> train.Trainer:
     )
 
 
+@contextlib.contextmanager
+def crew(
+    config: game_config.Config, chosen: game_config.Actors, trainer: train.Trainer
+) -> Iterator[actors.Crew | None]:
+    """Who plays the blocks of a run beside this process, or in its place; None if it is alone."""
+
+    def own(job: actors.Job, order: actors.Order) -> train.Evidence:
+        return train.evidence(trainer, order.known, order.words, *job)
+
+    with contextlib.ExitStack() as stack:
+        if chosen.executor == "ray":
+            yield stack.enter_context(ray_actors.crew(config, chosen))
+        elif (chosen.workers or 1) > 1:
+            known, evidence = train.forms(trainer)
+            words = jax.ShapeDtypeStruct((len(play.words_of(jax.random.key(0))),), np.int64)
+            forms = actors.Order(known, words), evidence
+            count = executor.available(chosen.workers)
+            yield stack.enter_context(local_actors.crew(config, count, forms, own))
+        else:
+            yield None
+
+
 def task(config: game_config.Config, trainer: train.Trainer, crew: actors.Crew | None) -> run_loop.Task:
     """Self-play on live states, judged by play against the uniform policy, or alone by its own returns.
 
@@ -79,9 +112,9 @@ def task(config: game_config.Config, trainer: train.Trainer, crew: actors.Crew |
         return {**counts, **row, **game_task.info_row(info)}
 
     def policies(state: Played) -> saved.Saved:
-        assert state.loop.average is not None, "a live run keeps an average"
         found = []
-        for parameters in (state.loop.learner.parameters, state.loop.average.parameters):
+        for average in (False, True):
+            parameters = train.network(trainer, state.loop, average=average).parameters
             seats = range(world.num_seats)
             each = (
                 tuple(jax.tree.map(lambda leaf, i=i: leaf[i], parameters) for i in seats)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from pohp_neurd import checkpoint, exact, openspiel
-from pohp_neurd.experiment import actors, game_config, live
+from pohp_neurd.experiment import game_config, live
 from pohp_neurd.openspiel import saved
 from pohp_neurd.openspiel.live import match, train
 from pohp_neurd.results import table
@@ -106,7 +106,7 @@ def learn(told: Any, name: str, exploration: float, seed: int, marks: list[int])
     before = checkpoint.restore(folder / "state", state)
     state = state if before is None else before.tree
     workers = game_config.Actors(workers=told.workers)
-    with actors.crew(config, workers, train.size_shown(trainer)) as crew:
+    with live.crew(config, workers, trainer) as crew:
         collect = train.here if crew is None else crew.collect
         for mark in marks:
             begun = time.perf_counter(), int(state.episodes)

@@ -1,6 +1,7 @@
 """Blocks that others play: handed out, played again where a worker dies, and the same to the bit."""
 
 import contextlib
+import dataclasses
 import multiprocessing
 import os
 import pathlib
@@ -12,10 +13,19 @@ import threading
 import time
 import types
 
+import jax
 import numpy as np
 import pytest
 
-from pohp_neurd.experiment import actors, executor, game, game_config, live
+from pohp_neurd.experiment import (
+    actors,
+    executor,
+    game,
+    game_config,
+    live,
+    local_actors,
+    ray_actors,
+)
 from pohp_neurd.experiment import run as run_loop
 from pohp_neurd.openspiel.live import play, train
 from pohp_neurd.results import records
@@ -38,33 +48,36 @@ class Hand:
     """A worker that answers with its job, or dies where `plan` says so."""
 
     def __init__(self, plan, log):
-        self.plan, self.log, self.job = plan, log, None
+        self.plan, self.log, self.jobs = plan, log, []
 
     def take(self, job, order):
         self.log.append((job, order))
-        self.job = job
+        self.jobs.append(job)
+        assert len(self.jobs) <= 2
 
     def answer(self):
-        if self.plan.get(self.job, 0) > 0:
-            self.plan[self.job] -= 1
+        job = self.jobs.pop(0)
+        if self.plan.get(job, 0) > 0:
+            self.plan[job] -= 1
             raise actors.Died("by signal 9")
-        return self.job
+        return job
 
     def end(self):
-        self.job = None
+        self.jobs.clear()
 
 
-def crew_of(count, plan=None, rng=None):
+def crew_of(count, plan=None, rng=None, own=None):
     log, hired = [], []
 
     def hire():
         hired.append(Hand(plan or {}, log))
         return hired[-1]
 
-    def ready(busy):
-        return [busy[rng.randrange(len(busy))]] if rng else busy[-1:]
+    def ready(busy, patient):
+        assert busy or not patient, "this waits for ever"
+        return [busy[rng.randrange(len(busy))]] if rng and busy else busy[-1:]
 
-    return actors.Crew(hire, count, ready, lambda order: order), log, hired
+    return actors.Crew(hire, count, ready, lambda order: order, own), log, hired
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
@@ -87,6 +100,32 @@ def test_a_block_whose_worker_dies_is_played_again_by_another():
     assert len(log) == 5 + executor.TRIES - 1
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("count", [1, 3])
+def test_this_process_plays_as_well(count, seed):
+    """Whoever answers first; but nothing under which a worker has died, and nothing twice."""
+    lost, mine = [actors.Job(0, 0), actors.Job(1, 0), actors.Job(2, 3)], []
+
+    def own(job, order):
+        assert order.known == f"known {job.update}"
+        assert not made._tries[job]
+        mine.append(job)
+        return job
+
+    made, log, hired = crew_of(count, dict.fromkeys(lost, 1), random.Random(seed), own)
+    for update in range(3):
+        following = f"known {update + 1}" if seed % 2 else None  # with staleness
+        found = made.collect(TRAINER, f"known {update}", [1], update, following)
+        assert found == [actors.Job(update, block) for block in range(5)]
+    theirs = [job for job, _ in log]
+    assert len(set(mine)) == len(mine) > 0
+    assert len(hired) > count, "none has died"
+    # A worker that dies may have had one more block, which it had not begun.
+    assert len(theirs) + len(mine) - len({*theirs, *mine}) <= 2 * (len(hired) - count)
+    for job in lost:
+        assert (theirs.count(job) >= 2) != (job in mine)
+
+
 def test_a_block_that_kills_every_worker_ends_the_run():
     made, _, _ = crew_of(2, {actors.Job(0, 2): executor.TRIES})
     with pytest.raises(
@@ -104,29 +143,33 @@ def test_blocks_of_the_next_update_are_begun_before_it():
     assert all(order.known == "now" for job, order in log if job.update == 1)
 
 
-def test_a_shelf_gives_back_what_was_put_there_with_arrays_of_its_own():
-    shelf = actors._Shelf(64)
-    order = actors.Order({"w": np.arange(6.0).reshape(2, 3), "b": np.int32([7])}, [1, 2])
-    first = shelf.get(shelf.put(order))
-    note = shelf.put(order._replace(known={"w": -np.arange(8.0)}))
-    np.testing.assert_array_equal(first.known["w"], order.known["w"])
-    np.testing.assert_array_equal(first.known["b"], [7])
-    assert first.words == [1, 2]
-    np.testing.assert_array_equal(shelf.get(note).known["w"], -np.arange(8.0))
+def test_a_shelf_gives_back_what_was_put_there():
+    like = actors.Order({"w": np.zeros((2, 3)), "b": np.zeros((), np.int32)}, np.zeros(2, np.int64))
+    shelf = local_actors._Shelf(like)
+    shelf.put(actors.Order({"w": np.arange(6.0).reshape(2, 3), "b": 7}, [1, 2]))
+    mine, shared = shelf.get(kept=True), shelf.get(kept=False)
+    shelf.put(actors.Order({"w": -np.ones((2, 3)), "b": 8}, [3, 4]))
+    np.testing.assert_array_equal(mine.known["w"], np.arange(6.0).reshape(2, 3))
+    assert int(mine.known["b"]) == 7
+    assert list(mine.words) == [1, 2]
+    np.testing.assert_array_equal(shared.known["w"], -np.ones((2, 3)))
+    assert list(shared.words) == [3, 4]
     with pytest.raises(ValueError, match="could not broadcast"):
-        shelf.put(np.zeros(9))
+        shelf.put(actors.Order({"w": np.zeros((3, 3)), "b": 7}, [1, 2]))
 
 
-def test_a_shelf_has_room_for_what_blocks_are_played_with_and_for_what_they_say():
-    config = game_config.resolved(CONFIG, "live")
-    trainer = live.trainer(config)
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize("magnet", [0.0, 0.1])
+def test_shelves_are_of_the_form_of_what_blocks_are_played_with_and_of_what_they_say(separate, magnet):
+    config = dataclasses.replace(CONFIG, shared=not separate, magnet_strength=magnet)
+    trainer = live.trainer(game_config.resolved(config, "live"))
     state = train.init(trainer)
     known, words = train.shown(state.learner), play.words_of(state.key)
-    shelf = actors._Shelf(train.size_shown(trainer))
-    shelf.put(actors.Order(known, words))
-    shelf.put(train.evidence(trainer, known, words, 0, 0))
-    with pytest.raises(ValueError, match="could not broadcast"):
-        actors._Shelf(train.size_shown(trainer) - 1).put(known)
+    evidence = train.evidence(trainer, known, words, 0, 0)
+    for thing, form in zip((known, evidence), train.forms(trainer), strict=True):
+        shelf = local_actors._Shelf(form)
+        shelf.put(thing)
+        jax.tree.map(np.testing.assert_array_equal, shelf.get(kept=True), thing)
 
 
 @pytest.mark.thorough
@@ -137,18 +180,22 @@ def test_a_worker_for_every_core_has_a_core_of_its_own_and_so_has_who_comes_afte
     known, words = train.shown(state.learner), play.words_of(state.key)
 
     def seats():
-        return [os.sched_getaffinity(worker.process.pid) for worker in made._idle]
+        workers = [worker.process.pid for worker in made._jobs]
+        return [os.sched_getaffinity(process) for process in (0, *workers)]
 
-    with actors.crew(config, game_config.Actors(workers=len(cores)), train.size_shown(trainer)) as made:
+    with live.crew(config, game_config.Actors(workers=len(cores)), trainer) as made:
         first = made.collect(trainer, known, words, 0)
         assert sorted(map(min, seats())) == sorted(cores)
         assert all(len(each) == 1 for each in seats())
-        made._idle[0].process.kill()
-        made._idle[0].process.join()
+        victim = next(iter(made._jobs)).process
+        victim.kill()
+        victim.join()
         again = made.collect(trainer, known, words, 0)
-        np.testing.assert_array_equal(first[0].gradient["actor"]["w"], again[0].gradient["actor"]["w"])
+        for one, other in zip(first, again, strict=True):
+            np.testing.assert_array_equal(one.gradient, other.gradient)
         assert len({min(each) for each in seats()}) == len(cores)
-    assert actors._own_cores(len(cores) + 1) == []  # with fewer, or more, nobody has one
+    assert os.sched_getaffinity(0) == cores
+    assert local_actors._own_cores(len(cores) + 1) == []  # with fewer, or more, nobody has one
 
 
 @pytest.mark.thorough
@@ -216,7 +263,7 @@ def test_another_version_on_the_cluster_is_told_of(monkeypatch):
     monkeypatch.setattr(ray, "get", lambda answer: theirs)
     handle = types.SimpleNamespace(versions=types.SimpleNamespace(remote=lambda: None))
     with pytest.raises(ValueError, match=r"the Ray cluster has pohp_neurd 0\.1\.0, but this machine"):
-        actors._Actor(handle).check()
+        ray_actors._Actor(handle).check()
 
 
 @pytest.mark.thorough
@@ -264,7 +311,7 @@ def players_under(parent):
     below, found = {parent}, []
     while more := {pid for pid, (above, _) in parents.items() if above in below} - below:
         below |= more
-        found += [pid for pid in more if parents[pid][1].startswith("ray::_Player")]
+        found += [pid for pid in more if parents[pid][1].startswith("ray::Player")]
     return found
 
 
@@ -358,7 +405,7 @@ def test_a_worker_out_of_memory_ends_the_run_with_a_sentence(tmp_path, monkeypat
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
-    worker = actors._Worker
-    monkeypatch.setattr(actors, "_Worker", hire)
+    worker = local_actors._Worker
+    monkeypatch.setattr(local_actors, "_Worker", hire)
     with pytest.raises(run_loop.Lost, match="Stopped after 0 updates; go on with --resume"):
         game.run(CONFIG, tmp_path / "run", where=game_config.Actors(workers=2))

@@ -1,5 +1,7 @@
 """Live episodes: what is recorded is what was played, every episode counts once, and calls are batched."""
 
+import functools
+
 import jax
 import numpy as np
 import pyspiel
@@ -177,6 +179,7 @@ def test_pulled_back_on_the_host_is_the_gradient(kind, torso, critic):
         return (outputs.logits * logits).sum() + (0 if values is None else (outputs.value * values).sum())
 
     found, expected = network.pullback(logits, values), jax.grad(weighted)(parameters)
+    found = found if model.host is None else model.host.unpack(found)
     jax.tree.map(
         lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4), found, expected
     )
@@ -190,12 +193,13 @@ def test_the_network_on_the_host_is_the_network(game, separate):
     model = play.network(world, (32, 16), separate=separate)
     parameters = model.init(key=jax.random.key(0))
     seen = play.play(world, [None], 64, key=jax.random.key(1)).seen
-    logits, values = model.host(jax.device_get(parameters))(seen)
+    hosted = functools.partial(minds.hosted, play.Network(model, parameters))
+    logits, values = hosted()(seen)
     output = jax.vmap(model.apply, in_axes=(None, 0))(parameters, seen)
     np.testing.assert_allclose(logits, output.logits, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(values, output.value, rtol=1e-5, atol=1e-6)
     for part in (seen[::-1], seen[5:8], seen[:1]):
-        again, valued = model.host(jax.device_get(parameters))(np.ascontiguousarray(part))
+        again, valued = hosted()(np.ascontiguousarray(part))
         where = [np.flatnonzero((seen == row).all(axis=1))[0] for row in part]
         np.testing.assert_array_equal(again, logits[where])
         np.testing.assert_array_equal(valued, values[where])
@@ -273,15 +277,41 @@ def test_batches_for_a_learner():
     found = play.play(world, [None], 10, block=4, key=jax.random.key(0))
     mine = found.seat == 1
     count = int(mine.sum())
-    batch, rows = play.decisions(found, world, weight=0.1, chosen=mine)
-    padding = len(rows) - count
-    np.testing.assert_array_equal(found.seen[rows[:count]], found.agent_state[mine])
-    np.testing.assert_array_equal(batch.legal[:count], found.legal[mine])
-    np.testing.assert_array_equal(batch.return_[:count], found.return_[mine].astype(np.float32) - 1)
-    np.testing.assert_array_equal(batch.target, batch.return_)
-    np.testing.assert_allclose(batch.weight, [0.1] * count + [0.0] * padding, rtol=1e-6)
-    assert np.all(batch.return_ <= 0)
-    assert not np.any(batch.legal[count:])
+    rng, num_states = np.random.default_rng(0), len(found.seen)
+    logits, reference = rng.normal(size=(2, num_states, world.num_actions)).astype(np.float32)
+    values = rng.normal(size=num_states).astype(np.float32)
+    for value, magnet in ((values, reference), (None, reference), (values, None), (None, None)):
+        batch = play.decisions(found, world, (logits, value), magnet, weight=0.1, chosen=mine)
+        thought, pull, decided = play.unpacked(*batch[1:], critic=value is not None)
+        here, padding = found.row[mine], len(batch.rows) - count
+        np.testing.assert_array_equal(batch.rows[:count], here)
+        np.testing.assert_array_equal(decided.legal[:count], found.legal[mine])
+        for name in ("action", "probability"):
+            np.testing.assert_array_equal(getattr(decided, name)[:count], getattr(found, name)[mine])
+        np.testing.assert_array_equal(decided.baseline[:count], found.value[mine])
+        np.testing.assert_array_equal(decided.return_[:count], found.return_[mine].astype(np.float32) - 1)
+        np.testing.assert_array_equal(decided.target, decided.return_)
+        np.testing.assert_allclose(decided.weight, [0.1] * count + [0.0] * padding, rtol=1e-6)
+        assert np.all(decided.return_ <= 0)
+        assert not np.any(decided.legal[count:])
+        np.testing.assert_array_equal(thought.logits[:count], logits[here])
+        for one, given in ((thought.value, value), (pull, magnet)):
+            assert (one is None) == (given is None)
+            if given is not None:
+                np.testing.assert_array_equal(one[:count], given[here])
+    every = play.decisions(found, world, (logits, None), None, weight=0.1)
+    np.testing.assert_array_equal(every.rows[: len(found.row)], found.row)
+
+
+def test_what_was_dealt_before_is_what_is_played():
+    """Chance draws the same whether a block's deal is made ahead or not, and goes on from there."""
+    world, words = play.live_game("leduc_poker"), play.words_of(jax.random.key(0))
+    played = []
+    for ahead in (False, True):
+        draws = play.streams(words, 3)
+        dealt = play.deal(world, 32, draws[0]) if ahead else None
+        played.append(play.play_block(world, [None], 32, draws, dealt=dealt))
+    jax.tree.map(np.testing.assert_array_equal, *played)
 
 
 def test_what_cannot_be_played():

@@ -27,6 +27,11 @@ def small(game, *, learner=None, hidden_layers=(8,), critic=True, **keywords):
     return train.Trainer(world, model, learner, **{"batch_episodes": 16, "block": 8, **keywords})
 
 
+def actor(trainer, state, **which):
+    """The weights of the actor's head."""
+    return np.asarray(train.network(trainer, state, **which).parameters["actor"]["w"])
+
+
 def slow(model, learning_rate=0.01, magnet=MAGNET):
     return train.default_learner(model, learning_rate=learning_rate, magnet=magnet)
 
@@ -78,7 +83,7 @@ def test_an_update_is_the_learners_on_fresh_episodes():
         *(both("agent_state"), both("legal"), both("action"), both("probability")),
         *(returns, both("value"), np.full(len(returns), 1 / 13, np.float32), returns),
     )
-    expected, info = slow(trainer.model).update(state.learner, batch)
+    expected, info = slow(trainer.packed).update(state.learner, batch)
     after, found = train.advance(trainer, state, 1)
     close = functools.partial(np.testing.assert_allclose, rtol=2e-5, atol=2e-6)
     jax.tree.map(close, after.learner, expected)
@@ -92,11 +97,9 @@ def test_the_average_is_of_all_parameters_so_far():
     state, mean = train.init(trainer), None
     for number in range(1, 5):
         state, _ = train.update(trainer, state)
-        now = np.asarray(state.learner.parameters["actor"]["w"], np.float64)
+        now = actor(trainer, state).astype(np.float64)
         mean = now if mean is None else mean + max(0.4, 1 / number) * (now - mean)
-    np.testing.assert_allclose(state.average.parameters["actor"]["w"], mean, rtol=1e-5, atol=1e-7)
-    averaged = train.network(trainer, state, average=True)
-    assert averaged.parameters is state.average.parameters
+    np.testing.assert_allclose(actor(trainer, state, average=True), mean, rtol=1e-5, atol=1e-7)
     with pytest.raises(ValueError, match="keeps no average"):
         train.network(trainer, state._replace(average=None), average=True)
 
@@ -106,12 +109,12 @@ def test_staleness_plays_with_the_parameters_of_the_update_before():
     trainer, shown = small("kuhn_poker", staleness=1), []
 
     def watched(trainer, known, words, update, following):
-        shown.append((known.parameters["actor"]["w"], following.parameters["actor"]["w"]))
+        shown.append((known.parameters, following.parameters))
         return train.here(trainer, known, words, update, following)
 
     state, begun = train.init(trainer), []
     for _ in range(4):
-        begun.append(np.asarray(state.learner.parameters["actor"]["w"]))
+        begun.append(np.asarray(state.learner.parameters))
         state, _ = train.update(trainer, state, watched)
     for number, (known, following) in enumerate(shown):
         np.testing.assert_array_equal(known, begun[max(number - 1, 0)])
@@ -122,9 +125,8 @@ def test_staleness_plays_with_the_parameters_of_the_update_before():
 
 def test_another_seed_is_another_run():
     one, other = (small("kuhn_poker", seed=seed) for seed in (0, 1))
-    first = train.advance(one, train.init(one), 1)[0].learner.parameters
-    second = train.advance(other, train.init(other), 1)[0].learner.parameters
-    assert not np.array_equal(first["actor"]["w"], second["actor"]["w"])
+    first, second = (actor(each, train.advance(each, train.init(each), 1)[0]) for each in (one, other))
+    assert not np.array_equal(first, second)
 
 
 @pytest.mark.slow
@@ -134,11 +136,8 @@ def test_separate_parameters_of_a_seat_that_does_not_learn_stay():
     after, _ = train.advance(trainer, before, 2)
 
     def moved(seat):
-        pairs = zip(
-            jax.tree.leaves(before.learner.parameters),
-            jax.tree.leaves(after.learner.parameters),
-            strict=True,
-        )
+        leaves = (jax.tree.leaves(train.network(trainer, one).parameters) for one in (before, after))
+        pairs = zip(*leaves, strict=True)
         return [not np.array_equal(old[seat], new[seat]) for old, new in pairs]
 
     assert all(moved(0))
@@ -164,7 +163,7 @@ def test_every_learner_stays_finite(learner, baseline):
 
     trainer = small("leduc_poker", learner=thresholded, critic=baseline == "critic")
     state, info = train.advance(trainer, train.init(trainer), 2)
-    assert ("critic" in state.learner.parameters) == (baseline == "critic")
+    assert ("critic" in train.network(trainer, state).parameters) == (baseline == "critic")
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state.learner))
     assert 0 < info.entropy <= np.log(3)
 
@@ -268,7 +267,7 @@ def test_seats_learn_in_turn(separate):
             for old, new in zip(jax.tree.leaves(before.learner), jax.tree.leaves(after.learner), strict=True):
                 if old.ndim:
                     np.testing.assert_array_equal(old[1 - turn], new[1 - turn])
-            old, new = (state.learner.parameters["actor"]["w"][turn] for state in (before, after))
+            old, new = (actor(trainer, state)[turn] for state in (before, after))
             assert not np.array_equal(old, new)
         before = after
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from pohp_neurd import foreign
+from pohp_neurd import foreign, neural
 
 _ROWS = 64
 """That go back at a time: so few stay in the processor's own memory."""
@@ -23,29 +23,17 @@ class Network:
     zero of every agent state and of every layer there, so that `pullback` need not compute it again.
     """
 
-    def __init__(self, parameters: Any) -> None:
-        layers = {
-            name: {part: np.asarray(layer[part]) for part in "wb"} for name, layer in parameters.items()
-        }
-        self._torso = [f"torso_{index}" for index in range(sum(name.startswith("torso_") for name in layers))]
-        self._heads = [name for name in ("actor", "critic") if name in layers]
-        # Both heads as one layer: a sweep over one number costs as much as one over ten.
-        heads = [layers[name] for name in self._heads]
-        last = {part: np.concatenate([head[part] for head in heads], axis=-1) for part in "wb"}
-        self._layers = [*(layers[name] for name in self._torso), last]
-        self._num_actions = len(heads[0]["b"])
-        # In one array, so that a network of any depth is one call, and what was read only is compiled alike.
-        self._flat = np.concatenate([layer[part].ravel() for layer in self._layers for part in "wb"])
-        widths = [len(self._layers[0]["w"]), *(len(layer["b"]) for layer in self._layers)]
-        self._widths, self._most, self._num_outputs = np.array(widths), sum(widths[:-1]), widths[-1]
+    def __init__(self, layout: neural.Layout, flat: Float[np.ndarray, "n"]) -> None:
+        self._layout, self._flat = layout, np.asarray(flat)
+        self._most, self._num_outputs = int(layout.widths[:-1].sum()), int(layout.widths[-1])
         self._factors, self._places = np.empty(1 << 15, np.float32), np.empty(1 << 15, np.int32)
-        self._ends = np.zeros((256, len(self._widths)), np.int64)
+        self._ends = np.zeros((256, len(layout.widths)), np.int64)
         self._rows = self._used = 0
 
     def __call__(
         self, agent_states: Float[np.ndarray, "N D"]
     ) -> tuple[Float[np.ndarray, "N A"], Float[np.ndarray, "N"] | None]:
-        count = len(agent_states)
+        count, num_actions = len(agent_states), self._layout.num_actions
         first, self._rows = self._rows, self._rows + count
         self._ends = _with_room(self._ends, first, self._rows)
         used, most = self._used, self._used + count * self._most + 1
@@ -53,34 +41,27 @@ class Network:
         self._places = _with_room(self._places, used, most)
         outputs = np.empty((count, self._num_outputs), np.float32)
         kept = self._factors, self._places, self._ends
-        self._used = _forward(agent_states, self._flat, self._widths, *kept, first, used, outputs)
-        logits = np.ascontiguousarray(outputs[:, : self._num_actions])
-        return logits, outputs[:, self._num_actions] if len(self._heads) > 1 else None
+        self._used = _forward(agent_states, self._flat, self._layout.widths, *kept, first, used, outputs)
+        logits = np.ascontiguousarray(outputs[:, :num_actions])
+        return logits, outputs[:, num_actions] if self._num_outputs > num_actions else None
 
     def pullback(
         self, logits: Float[np.ndarray, "N A"], values: Float[np.ndarray, "N"] | None
-    ) -> dict[str, dict[str, np.ndarray]]:
+    ) -> Float[np.ndarray, "n"]:
         """The gradient of Σ logits · f + values · V over all agent states so far."""
         slopes = np.ascontiguousarray(logits) if values is None else np.column_stack([logits, values])
-        # How slopes come back to the ReLUs that a layer sees: none to what it sees of the agent state.
-        seen = np.append(np.cumsum(self._widths[:-2]) - self._widths[0], self._widths[-2])
-        seen[-1] *= bool(self._torso)
-        turned = [layer["w"][:n].T.ravel() for layer, n in zip(self._layers, seen, strict=True)]
         gradient = np.zeros_like(self._flat)
         kept = self._factors, self._places, self._ends[: self._rows]
-        _back(slopes, np.concatenate(turned[::-1]), self._widths, *kept, gradient, _ROWS)
-        found, at = [], 0
-        for layer in self._layers:
-            parts = {}
-            for part in "wb":
-                parts[part] = gradient[at : at + layer[part].size].reshape(layer[part].shape)
-                at += layer[part].size
-            found.append(parts)
-        *torso, heads = found
-        places = [self._num_actions] * (len(self._heads) - 1)
-        split = {part: np.split(heads[part], places, axis=-1) for part in "wb"}
-        each = [{part: split[part][place] for part in "wb"} for place in range(len(self._heads))]
-        return dict(zip((*self._torso, *self._heads), (*torso, *each), strict=True))
+        _back(slopes, self._turned(), self._layout.widths, *kept, gradient, _ROWS)
+        return gradient
+
+    def _turned(self) -> Float[np.ndarray, "m"]:
+        """How slopes come back to the ReLUs that a layer sees: none to what it sees of the agent state."""
+        num_features, *widths = self._layout.widths.tolist()
+        seen = [*(size - num_features for size, _ in self._layout.shapes[:-1]), sum(widths[-2:-1])]
+        weights = zip(self._layout.places[::2], self._layout.shapes, seen, strict=True)
+        turned = [self._flat[b:e].reshape(shape)[:n].T.ravel() for (b, e), shape, n in weights]
+        return np.concatenate(turned[::-1])
 
 
 def _with_room(array: np.ndarray, used: int, size: int) -> np.ndarray:
@@ -277,3 +258,37 @@ def gather(parts: Any, rows: Any, totals: Any) -> None:
     for n in range(rows.shape[0]):
         for a in range(parts.shape[1]):
             totals[rows[n], a] += parts[n, a]
+
+
+@_compiled
+def batch(
+    which: Any,
+    row: Any,
+    action: Any,
+    probability: Any,
+    return_: Any,
+    value: Any,
+    allowed: Any,
+    logits: Any,
+    values: Any,
+    reference: Any,
+    highest: float,
+    weight: float,
+    rows: Any,
+    actions: Any,
+    legal: Any,
+    numbers: Any,
+) -> None:
+    """Fills the last four, of `play.Batch`, with the decisions `which`."""
+    for n in range(which.shape[0]):
+        at = which[n]
+        r = row[at]
+        rows[n], actions[n] = r, action[at]
+        legal[n] = allowed[r]
+        numbers[n, 0], numbers[n, 1] = probability[at], return_[at] - highest
+        numbers[n, 2], numbers[n, 3] = value[at], weight
+        place = 4
+        for part in (logits, values, reference):
+            for a in range(part.shape[1]):
+                numbers[n, place + a] = part[r, a]
+            place += part.shape[1]

@@ -52,7 +52,7 @@ class Minds:
         self._see = seer(world.observer, world.num_seats)
         # For every player, of every agent state: where actions end in [0, 1), their probabilities, a value.
         shape = (len(players), 256, world.num_actions)
-        self._ends, self._chances, self._values = np.zeros(shape), np.zeros(shape), np.zeros(shape[:2])
+        self._ends, self._chances, self._values = np.empty(shape), np.empty(shape), np.empty(shape[:2])
 
     def look(self, nodes: Sequence[Any], states: Sequence[Any], seats: Sequence[int]) -> Int[np.ndarray, "N"]:
         """The numbers of the agent states that `seats` are in; those that are new are thought about.
@@ -129,7 +129,7 @@ def hosted(player: Any) -> policy.Hosted:
     model = player.model
     if model.host is None:
         return _Jax(model.apply, jax.device_get(player.parameters))
-    return model.host(player.parameters)
+    return model.host.network(np.asarray(model.host.pack(player.parameters)))
 
 
 def summed(

@@ -42,7 +42,7 @@ class Node:
         self.seen = see(state, self.seat) if self.seat >= 0 else b""
         self.outcomes = _ends(state.chance_outcomes()) if self.seat == CHANCE else None
         self.children: dict[int, Node | None] = {}
-        """None for what has been played once."""
+        """By action; after a chance event by its place among the outcomes. None: has been played once."""
 
 
 class Openings:
@@ -69,23 +69,23 @@ class Openings:
 
     def settled(self, node: Node, draw: Draw) -> tuple[Node | None, Any, int]:
         """The same after all chance events that are due."""
+        bisect_right = bisect.bisect_right
         while (known := node.outcomes) is not None:
-            outcomes, ends = known
-            outcome = outcomes[bisect.bisect_right(ends, draw())]
-            following = node.children.get(outcome)
+            place = bisect_right(known[1], draw())
+            following = node.children.get(place)
             if following is None:
-                return self._left(node, outcome, draw)
+                return self._left(node, place, draw)
             node = following
         return node, node.state, node.seat
 
-    def _left(self, node: Node, action: int, draw: Draw) -> tuple[Node | None, Any, int]:
-        state = node.state.child(action)
+    def _left(self, node: Node, place: int, draw: Draw) -> tuple[Node | None, Any, int]:
+        state = node.state.child(place if node.outcomes is None else node.outcomes[0][place])
         if self._room > 0:
             self._room -= 1
-            if action in node.children:
-                node.children[action] = known = Node(state, self._see)
+            if place in node.children:
+                node.children[place] = known = Node(state, self._see)
                 return self.settled(known, draw)
-            node.children[action] = None
+            node.children[place] = None
         return None, state, settle(state, draw)
 
 

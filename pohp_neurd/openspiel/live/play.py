@@ -75,8 +75,10 @@ def network(
 ) -> policy.Model:
     """A network on features that end with the seat; with `separate`, parameters of its own for every seat."""
     model = neural.network(world.num_features, world.num_actions, torso=hidden_layers, critic=critic)
+    layout = neural.Layout(world.num_features, world.num_actions, hidden_layers, critic=critic)
+    host = functools.partial(policy.Host, layout.pack, layout.unpack)
     if not separate:
-        return model._replace(host=_on_host)
+        return model._replace(host=host(functools.partial(_on_host, layout)))
     num_seats = world.num_seats
 
     def init(*, key: types.Key) -> types.Parameters:
@@ -87,21 +89,20 @@ def network(
         outputs = jax.vmap(model.apply, in_axes=(0, None))(parameters, agent_state)
         return jax.tree.map(lambda leaf: leaf[seat], outputs)
 
-    return policy.Model(init, apply, functools.partial(_Each, num_seats))
+    return policy.Model(init, apply, host(functools.partial(_Each, layout)))
 
 
-def _on_host(parameters: Any) -> policy.Hosted:
+def _on_host(layout: neural.Layout, flat: Float[np.ndarray, "n"]) -> policy.Hosted:
     from pohp_neurd.openspiel.live import forward  # numba takes a second to load
 
-    return forward.Network(parameters)
+    return forward.Network(layout, flat)
 
 
 class _Each:
     """Every row by the network of its seat."""
 
-    def __init__(self, num_seats: int, parameters: Any) -> None:
-        each = [jax.tree.map(lambda leaf, i=i: leaf[i], parameters) for i in range(num_seats)]
-        self._networks, self._seats = [_on_host(one) for one in each], np.zeros(0, np.int64)
+    def __init__(self, layout: neural.Layout, flat: Float[np.ndarray, "P n"]) -> None:
+        self._networks, self._seats = [_on_host(layout, one) for one in flat], np.zeros(0, np.int64)
 
     def __call__(self, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         seats = np.argmax(seen[:, -len(self._networks) :], axis=1)
@@ -112,12 +113,12 @@ class _Each:
         values = [one for _, one in found if one is not None]
         return logits, np.concatenate(values)[order] if values else None
 
-    def pullback(self, logits: np.ndarray, values: np.ndarray | None) -> types.Parameters:
-        each = []
+    def pullback(self, logits: np.ndarray, values: np.ndarray | None) -> Float[np.ndarray, "P n"]:
+        each: list[Any] = []
         for seat, network in enumerate(self._networks):
             mine = self._seats == seat
             each.append(network.pullback(logits[mine], None if values is None else values[mine]))
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+        return np.stack(each)
 
 
 class Network(NamedTuple):
@@ -203,6 +204,34 @@ def streams(words: Sequence[int], *path: int) -> tuple[np.random.Generator, np.r
     return np.random.default_rng(chance), np.random.default_rng(acting)
 
 
+class Deal(NamedTuple):
+    """A block when its first decisions are due: what no player has a part in."""
+
+    running: tuple[list[Any], list[Any], list[int], list[int]]
+    """Of every episode with a decision: its node of `openings`, its state, who decides, its number."""
+    returns: list[Sequence[float]]
+    """Of every episode; nothing yet of those that are running."""
+    chance: openings.Draw
+    """For the chance events to come."""
+
+
+def deal(world: LiveGame, num_episodes: int, chance: np.random.Generator) -> Deal:
+    """The chance events before the first decisions of `num_episodes` episodes."""
+    draw, begin = openings.one_by_one(chance), world.openings.begin
+    returns: list[Sequence[float]] = [()] * num_episodes
+    nodes, states, seats, episodes = [], [], [], []
+    for episode in range(num_episodes):
+        node, state, seat = begin(draw)
+        if seat < 0:
+            returns[episode] = state.returns()  # over without a decision
+            continue
+        nodes.append(node)
+        states.append(state)
+        seats.append(seat)
+        episodes.append(episode)
+    return Deal((nodes, states, seats, episodes), returns, draw)
+
+
 def play_block(
     world: LiveGame,
     players: Sequence[Player],
@@ -212,27 +241,19 @@ def play_block(
     seating: Int[np.ndarray, "E P"] | None = None,
     record: bool = True,
     mind: minds.Minds | None = None,
+    dealt: "Deal | None" = None,
 ) -> Play:
     """`num_episodes` whole episodes in lock step; see `play`.
 
     The outcome is a function of the arguments alone, unless the game samples its own chance events. `mind`,
-    a fresh one of these players, is left with all that it has seen.
+    a fresh one of these players, is left with all that it has seen. `dealt` is what `deal` made of the first
+    of `draws`, if it has been called already.
     """
-    chance, acting = openings.one_by_one(draws[0]), draws[1]
     mind = mind or minds.Minds(world, players)
-    returns: list[Sequence[float]] = [()] * num_episodes
     rewarded = world.game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
-    begin, after, settle = world.openings.begin, world.openings.after, openings.settle
-    nodes, states, seats, episodes = [], [], [], []
-    for episode in range(num_episodes):
-        node, state, seat = begin(chance)
-        if seat < 0:
-            returns[episode] = state.returns()  # over without a decision
-            continue
-        nodes.append(node)
-        states.append(state)
-        seats.append(seat)
-        episodes.append(episode)
+    after, settle = world.openings.after, openings.settle
+    (nodes, states, seats, episodes), returns, chance = dealt or deal(world, num_episodes, draws[0])
+    acting = draws[1]
     first = np.zeros(num_episodes, np.int32)
     moments: list[tuple[np.ndarray, ...]] = []
     whose: tuple[list[int], list[int], list[float]] = ([], [], [])
@@ -288,41 +309,70 @@ def _gathered(mind: Any, moments: list[Any], whose: tuple[list[Any], ...], retur
     return Play(seen, allowed, row, action, probability, value, seat, episode, to_go, returns)
 
 
-def decisions(
-    played: Play, world: LiveGame, *, weight: float, chosen: Bool[np.ndarray, "M"] | None = None
-) -> tuple[learners.Decision, Int[np.ndarray, "B"]]:
-    """The (`chosen`) decisions of `played` for a learner; and where in `played.seen` each one's state stands.
+class Batch(NamedTuple):
+    """Decisions for a learner, in few arrays: each costs a call. `unpacked` has them by name."""
 
-    Both are padded to a size that few batches do not share, decisions with a weight of 0.
+    rows: Int[np.ndarray, "B"]
+    """Where in `Play.seen` each one's agent state stands."""
+    legal: Bool[np.ndarray, "B A"]
+    action: Int[np.ndarray, "B"]
+    numbers: Float[np.ndarray, "B K"]
+    """Probability, return, baseline, weight; then logits, value and the magnet's logits, those there are."""
+
+
+def decisions(
+    played: Play,
+    world: LiveGame,
+    thought: tuple[Float[np.ndarray, "U A"], Float[np.ndarray, "U"] | None],
+    reference: Float[np.ndarray, "U A"] | None,
+    *,
+    weight: float,
+    chosen: Bool[np.ndarray, "M"] | None = None,
+) -> Batch:
+    """The (`chosen`) decisions of `played`, with what the learner and its magnet think of their agent states.
+
+    They are padded to a size that few batches do not share, with decisions of weight 0.
     Returns are less the game's largest utility, so that none is positive (with rewards on the way: unless
     earlier losses are made good). The same shift is in the critic's targets and, through them, its values.
     """
-    rows = np.arange(len(played.seat)) if chosen is None else np.flatnonzero(chosen)
-    size = padded_size(len(rows))
+    from pohp_neurd.openspiel.live import forward  # numba takes a second to load
 
-    def padded(array: np.ndarray, dtype: type) -> np.ndarray:
-        out = np.zeros((size, *array.shape[1:]), dtype)
-        out[: len(array)] = array
-        return out
-
-    shifted = padded(played.return_[rows] - world.max_utility, np.float32)
-    batch = learners.Decision(
-        agent_state=None,
-        legal=padded(played.allowed[played.row[rows]], bool),
-        action=padded(played.action[rows], np.int32),
-        probability=padded(played.probability[rows], np.float32),
-        return_=shifted,
-        baseline=padded(played.value[rows], np.float32),
-        weight=padded(np.full(len(rows), weight), np.float32),
-        target=shifted,
+    which = np.arange(len(played.seat)) if chosen is None else np.flatnonzero(chosen)
+    size, (count, num_actions) = padded_size(len(which)), played.allowed.shape
+    nothing = np.zeros((count, 0), np.float32)
+    logits, values = thought
+    more = (
+        logits,
+        nothing if values is None else values[:, None],
+        nothing if reference is None else reference,
     )
-    return batch, padded(played.row[rows], np.int32)
+    width = sum(part.shape[1] for part in more)
+    rows, action = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    legal, numbers = np.zeros((size, num_actions), bool), np.zeros((size, 4 + width), np.float32)
+    columns = played.row, played.action, played.probability, played.return_, played.value
+    forward.batch(
+        which, *columns, played.allowed, *more, world.max_utility, weight, rows, action, legal, numbers
+    )
+    return Batch(rows, legal, action, numbers)
+
+
+def unpacked(
+    legal: Any, action: Any, numbers: Any, *, critic: bool
+) -> tuple[policy.Output, Any, learners.Decision]:
+    """What the learner thinks, what its magnet does, if it has one, and the decisions."""
+    num_actions = legal.shape[1]
+    probability, return_, baseline, weight = numbers[:, :4].T
+    logits, rest = numbers[:, 4 : 4 + num_actions], numbers[:, 4 + num_actions :]
+    value, reference = (rest[:, 0], rest[:, 1:]) if critic else (None, rest)
+    decided = learners.Decision(None, legal, action, probability, return_, baseline, weight, return_)
+    return policy.Output(logits, value), reference if reference.shape[1] else None, decided
 
 
 def padded_size(count: int) -> int:
-    """The size for `count` rows: one of few, as each is compiled once.
+    """The size for `count` rows: one of few, as each is compiled once; four of them up to twice as many.
 
-    >>> [padded_size(count) for count in (5, 64, 65, 2_700)]
-    [64, 64, 128, 4096]
+    >>> [padded_size(count) for count in (5, 64, 65, 128, 2_700)]
+    [64, 64, 80, 128, 3072]
     """
-    return max(64, 1 << (count - 1).bit_length())
+    quarter = max(16, (1 << (count - 1).bit_length()) // 8)
+    return max(64, -(-count // quarter) * quarter)

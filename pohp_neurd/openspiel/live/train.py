@@ -7,6 +7,7 @@ running game has to be kept: `State` is one pytree of arrays, and a run that is 
 bit as if it had never stopped.
 """
 
+import collections
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from pohp_neurd import (
     checks,
@@ -50,8 +51,8 @@ class Evidence(NamedTuple):
 
     gradient: types.Parameters
     info: learners.Info
-    decisions: int
-    entries: int
+    decisions: Int[types.ArrayLike, ""]
+    entries: Int[types.ArrayLike, ""]
     """Legal actions of all decisions."""
 
 
@@ -67,9 +68,9 @@ class Trainer:
 
     world: play.LiveGame
     model: policy.Model
-    """Of `LiveGame.features`, such as `play.network` makes it."""
+    """Of `LiveGame.features`, such as `play.network` makes it. States have its parameters packed."""
     learner: learners.Learner
-    """Of the model; its slopes are compiled here."""
+    """Of the model."""
     batch_episodes: int = 256
     """Episodes of one update."""
     block: int = play.BLOCK
@@ -88,6 +89,10 @@ class Trainer:
     """Who plays the other seats, if only one learns."""
     seed: int = 0
     """Of the first parameters and of all episodes."""
+    packed: policy.Model = dataclasses.field(init=False, repr=False, compare=False)
+    """The model of packed parameters."""
+    slopes: Callable[..., Any] = dataclasses.field(init=False, repr=False, compare=False)
+    """`_slopes` of the learner, compiled."""
     step: Callable[..., Any] = dataclasses.field(init=False, repr=False, compare=False)
     """`_stepped` of this trainer, compiled."""
 
@@ -105,10 +110,11 @@ class Trainer:
                 )
         # One thread: more of them would change the last bits.
         alone = {"xla_cpu_multi_thread_eigen": False}
-        parts = (functools.partial(_slopes, self.learner.slopes), functools.partial(_stepped, self))
-        slopes, step = (jax.jit(part, compiler_options=alone) for part in parts)
-        object.__setattr__(self, "step", step)
-        object.__setattr__(self, "learner", self.learner._replace(slopes=slopes))
+        jit = functools.partial(jax.jit, compiler_options=alone)
+        slopes = jit(functools.partial(_slopes, self.learner.slopes), static_argnames="critic")
+        object.__setattr__(self, "slopes", slopes)
+        object.__setattr__(self, "step", jit(functools.partial(_stepped, self)))
+        object.__setattr__(self, "packed", self.model.packed())
 
     @property
     def blocks(self) -> int:
@@ -156,6 +162,8 @@ def init(trainer: Trainer, parameters: types.Parameters | None = None) -> State:
     key = jax.random.key(trainer.seed)
     if parameters is None:
         parameters = trainer.model.init(key=jax.random.fold_in(key, 0))
+    if trainer.model.host is not None:
+        parameters = jnp.asarray(trainer.model.host.pack(parameters))
     begun = trainer.learner.init(parameters)
     counts = (np.zeros((), np.int64), np.zeros((), np.int64))
     average = None
@@ -170,10 +178,14 @@ def shown(learner: learners.State) -> learners.State:
     return jax.tree.map(np.asarray, learner._replace(optimizer=None))
 
 
-def size_shown(trainer: Trainer) -> int:
-    """The bytes of its arrays."""
-    begun = jax.eval_shape(lambda: trainer.learner.init(trainer.model.init(key=jax.random.key(0))))
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(begun._replace(optimizer=None)))
+def forms(trainer: Trainer) -> tuple[learners.State, Evidence]:
+    """The shapes of what is `shown`, and of the evidence of a block."""
+    begun = jax.eval_shape(lambda: trainer.learner.init(trainer.packed.init(key=jax.random.key(0))))
+    figure, count = (jax.ShapeDtypeStruct((), kind) for kind in (np.float64, np.int64))
+    known: Any = begun._replace(optimizer=None)
+    figures: Any = [figure] * len(learners.Info._fields)
+    counts: Any = [count] * 2
+    return known, Evidence(known.parameters, learners.Info(*figures), *counts)
 
 
 def advance(trainer: Trainer, state: State, num_updates: int) -> tuple[State, learners.Info]:
@@ -199,40 +211,67 @@ def finite(state: State) -> bool:
 
 @jax.jit
 def _finite(tree: Any) -> Any:
-    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
+    alike: dict[Any, list[Any]] = collections.defaultdict(list)
+    for leaf in jax.tree.leaves(tree):
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            alike[leaf.shape].append(leaf)
+    # One look at all leaves of a shape: 0 · x is 0 if x is finite, and else no number.
+    return jnp.all(jnp.stack([jnp.all(sum(0 * leaf for leaf in same) == 0) for same in alike.values()]))
 
 
 def network(trainer: Trainer, state: State, *, average: bool = False) -> play.Network:
     """The trained network as a player, for matches and best responses; with `average`, the averaged one."""
-    if not average:
-        return play.Network(trainer.model, state.learner.parameters)
-    if state.average is None:
+    if average and state.average is None:
         raise ValueError("this trainer keeps no average: its average_rate is 0.")
-    return play.Network(trainer.model, state.average.parameters)
+    chosen = state.average if average and state.average is not None else state.learner
+    return play.Network(trainer.model, whole(trainer, chosen.parameters))
+
+
+def whole(trainer: Trainer, parameters: types.Parameters) -> types.Parameters:
+    """Parameters of a state as the model has them."""
+    host = trainer.model.host
+    return parameters if host is None else host.unpack(np.asarray(parameters))
+
+
+Begun = tuple[tuple[np.random.Generator, np.random.Generator], play.Deal]
+"""A block's streams, and what has been dealt from the first."""
+
+
+def begin(trainer: Trainer, words: Sequence[int], update: int, block: int) -> Begun:
+    """What can be done for a block without the parameters."""
+    draws = play.streams(words, update, block)
+    return draws, play.deal(trainer.world, _size(trainer, block), draws[0])
+
+
+def _size(trainer: Trainer, block: int) -> int:
+    """The episodes of that block."""
+    return min(trainer.block, trainer.batch_episodes - block * trainer.block)
 
 
 def evidence(
-    trainer: Trainer, known: learners.State, words: Sequence[int], update: int, block: int
+    trainer: Trainer,
+    known: learners.State,
+    words: Sequence[int],
+    update: int,
+    block: int,
+    *,
+    begun: Begun | None = None,
 ) -> Evidence:
-    """What one block says: `known` as `shown` gives it, `words` of the key."""
+    """What one block says: `known` as `shown` gives it, `words` of the key, `begun` if it has been."""
     world = trainer.world
     seats = np.arange(world.num_seats)
     mine = np.ones(world.num_seats, bool) if trainer.seat is None else seats == trainer.seat
-    at_table: list[play.Player] = [play.Network(trainer.model, known.parameters)]
+    at_table: list[play.Player] = [play.Network(trainer.packed, known.parameters)]
     if not mine.all():
         at_table.append(trainer.opponent)
-    size = min(trainer.block, trainer.batch_episodes - block * trainer.block)
+    size = _size(trainer, block)
     seating = None if mine.all() else np.tile((~mine).astype(np.int32), (size, 1))
     mind = minds.Minds(world, at_table)
-    draws = play.streams(words, update, block)
-    played = play.play_block(world, at_table, size, draws, seating=seating, mind=mind)
+    draws, dealt = begun or begin(trainer, words, update, block)
+    played = play.play_block(world, at_table, size, draws, seating=seating, mind=mind, dealt=dealt)
     learns = seats == update % world.num_seats if trainer.alternating else mine
-    chosen = learns[played.seat]
-    weight = 1.0 / trainer.batch_episodes
-    batch, rows = play.decisions(played, world, weight=weight, chosen=chosen)
-    gradient, info = learnt(trainer, known, mind, played, batch, rows)
-    return Evidence(gradient, info, int(chosen.sum()), int(batch.legal.sum()))
+    chosen = None if learns.all() else learns[played.seat]
+    return learnt(trainer, known, mind, played, chosen)
 
 
 def learnt(
@@ -240,29 +279,30 @@ def learnt(
     known: learners.State,
     mind: minds.Minds,
     played: play.Play,
-    batch: learners.Decision,
-    rows: Int[np.ndarray, "B"],
-) -> tuple[types.Parameters, learners.Info]:
-    """The gradient of a block's decisions, and its figures, from what the first player thought as it played.
+    chosen: Bool[np.ndarray, "M"] | None = None,
+) -> Evidence:
+    """What the (`chosen`) decisions of a block say, by what the first player thought as it played.
 
     Slopes of all decisions in one agent state are added up there, and go back through the network once.
     """
     mine, reference = mind.hosted[0], None
     assert mine is not None, "a network learns"
-    logits, values = mind.thought(0)
-    outputs: Any = policy.Output(logits, values)  # type: ignore[arg-type]  # numpy's
     if known.magnet is not None:
-        reference = minds.hosted(play.Network(trainer.model, known.magnet))(played.seen)[0]
-    at_decisions = jax.tree.map(lambda leaf: leaf[rows], (outputs, reference))
-    slopes, info = (np.asarray(part) for part in trainer.learner.slopes(known.updates, *at_decisions, batch))
-    total, width = minds.summed(slopes, rows, len(played.seen)), logits.shape[1]
-    gradient = mine.pullback(total[:, :width], None if values is None else total[:, width])
-    return gradient, learners.Info(*info)
+        reference = minds.hosted(play.Network(trainer.packed, known.magnet))(played.seen)[0]
+    thought = mind.thought(0)
+    weight = 1.0 / trainer.batch_episodes
+    batch = play.decisions(played, trainer.world, thought, reference, weight=weight, chosen=chosen)
+    critic, width = thought[1] is not None, batch.legal.shape[1]
+    slopes, info = (np.asarray(part) for part in trainer.slopes(known.updates, *batch[1:], critic=critic))
+    total = minds.summed(slopes, batch.rows, len(played.seen))
+    gradient = mine.pullback(total[:, :width], total[:, width] if critic else None)
+    count = len(played.seat) if chosen is None else np.count_nonzero(chosen)
+    return Evidence(gradient, learners.Info(*info.tolist()), count, np.count_nonzero(batch.legal))
 
 
-def _slopes(slopes: Any, *args: Any) -> tuple[Any, Any]:
+def _slopes(slopes: Any, updates: Any, *batch: Any, critic: bool) -> tuple[Any, Any]:
     """All slopes of a decision in one row, and all figures in another: each array costs a copy."""
-    found, info = slopes(*args)
+    found, info = slopes(updates, *play.unpacked(*batch, critic=critic))
     values = [] if found.value is None else [found.value[:, None]]
     return jnp.concatenate([found.logits, *values], axis=1), jnp.stack(info)
 
@@ -275,19 +315,18 @@ def here(
     return [evidence(trainer, known, words, update, block) for block in range(trainer.blocks)]
 
 
-def joined(parts: Sequence[Evidence]) -> Evidence:
-    """The evidence of all parts: gradients added up in their order, figures as means over all decisions."""
-    gradients = [part.gradient for part in parts]
-    gradient = jax.tree.map(lambda *leaves: functools.reduce(np.add, leaves), *gradients)
-    shares = np.array([part.decisions for part in parts], np.float64)
-    counts = np.array([part.entries for part in parts], np.float64)
-    table = np.array([part.info for part in parts], np.float64)
-    figures: Any = learners.Info(*(shares @ table / max(shares.sum(), 1.0)))
-    columns = learners.Info(*table.T)
-    spread = np.sqrt(counts @ columns.advantage_scale**2 / max(counts.sum(), 1.0))
-    figures = figures._replace(max_weight=columns.max_weight.max(), advantage_scale=spread)
-    means = jax.tree.map(np.float32, figures)
-    return Evidence(gradient, means, int(shares.sum()), int(counts.sum()))
+def joined(parts: Sequence[Evidence]) -> types.Parameters:
+    """The gradient of all parts: added up in their order."""
+    return jax.tree.map(lambda *leaves: functools.reduce(np.add, leaves), *(part.gradient for part in parts))
+
+
+def figures(parts: Sequence[Evidence]) -> learners.Info:
+    """The figures of all parts, as means over all decisions."""
+    table = np.array([(part.decisions, part.entries, *part.info) for part in parts])
+    decisions, entries, columns = table[:, 0], table[:, 1], learners.Info(*table[:, 2:].T)
+    means = learners.Info(*(decisions @ table[:, 2:] / max(decisions.sum(), 1.0)))
+    spread = np.sqrt(entries @ columns.advantage_scale**2 / max(entries.sum(), 1.0))
+    return means._replace(max_weight=columns.max_weight.max(), advantage_scale=spread)
 
 
 def update(trainer: Trainer, state: State, collect: Collect = here) -> tuple[State, learners.Info]:
@@ -303,14 +342,14 @@ def updates(
     for _ in range(most):
         now = shown(state.learner)
         known, following = (state.shown, (now,)) if trainer.staleness else (now, ())
-        found = joined(collect(trainer, known, words, int(now.updates), *following))
-        learner, average, sound = trainer.step(state.learner, state.average, found.gradient)
+        parts = collect(trainer, known, words, int(now.updates), *following)
+        learner, average, sound = trainer.step(state.learner, state.average, joined(parts))
         episodes = state.episodes + np.int64(trainer.batch_episodes)
-        decisions = state.decisions + np.int64(found.decisions)
+        decisions = state.decisions + np.int64(sum(part.decisions for part in parts))
         state = State(learner, state.key, episodes, decisions, average, *(following or (None,)))
         if not sound:
             break
-    return state, found.info, bool(sound)
+    return state, figures(parts), bool(sound)
 
 
 def _stepped(
