@@ -11,12 +11,17 @@ from pohp_neurd.results import table
 
 def readme():
     """Of README.md, "What we found"."""
-    leduc = _explorations("self_play/exploration_nash_conv_average.csv", game="leduc_poker")
+    own = _explorations("own_settings/summary.csv", game="leduc", value="nash_conv_average")
+    own_spg = _one("own_settings/summary.csv", game="leduc", value="nash_conv_average", learner="spg")
+    phantom = _explorations("own_settings/summary.csv", game="phantom", value="nash_conv")
+    phantom_spg = _one("own_settings/summary.csv", game="phantom", value="nash_conv", learner="spg")
     dropped = _explorations("paper/catch_dropped/against_1.csv")
     jump = _jumps("self_play", "none", 0.03)
     last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
     return [
-        f"the average policy reaches NashConv {leduc[0.01]['mean']:.3f} at η = 0.01.",
+        f"In Leduc poker NashConv is {own[0.1]['mean']:.3f} at η = 0.1, {own_spg['mean']:.3f} by SPG and "
+        f"{own[0]['mean']:.3f} by NeuRD (η = 0); in phantom tic-tac-toe {phantom[0.1]['mean']:.3f}, "
+        f"{phantom_spg['mean']:.3f} and {phantom[0]['mean']:.3f}",
         f"bias jumps, η = 0.03 halves the NashConv of NeuRD, to {jump['mean']:.2f}.",
         f"the regret of a bandit that jumps rises to {last['mean']:.2f} in the last cycle.",
         f"best at η = 1, as the paper says: accumulated reward {number(dropped[1]['mean'])}.",
@@ -37,6 +42,8 @@ def findings():
     spg = _one("self_play/exploration_nash_conv_average.csv", game="leduc_poker", learner="spg")
     own = _explorations("own_settings/summary.csv", game="leduc", value="nash_conv_average")
     own_spg = _one("own_settings/summary.csv", game="leduc", value="nash_conv_average", learner="spg")
+    phantom = _explorations("own_settings/summary.csv", game="phantom", value="nash_conv")
+    phantom_spg = _one("own_settings/summary.csv", game="phantom", value="nash_conv", learner="spg")
     last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
     met = table.select(table.read(STUDIES / "live/only_sampling_matches.csv"), {"game": "dark_hex"})
     hex_ = {
@@ -57,7 +64,9 @@ def findings():
         f"{_difference(pole_spg['0.00002'][1])}",
         f"after 10M episodes: {_mean(leduc[0.01], 3)} at η = 0.01, {_mean(leduc[0], 3)} at 0, "
         f"{_mean(spg, 3)} by SPG",
-        f"20 fresh seeds: {_mean(own[0.1], 3)} at 0.1, {_mean(own_spg, 3)} by SPG, {_mean(own[0], 3)} at 0",
+        f"20 fresh seeds: {_mean(own[0.1], 3)} at 0.1, {_mean(own_spg, 3)} by SPG, {_mean(own[0], 3)} at 0; "
+        f"phantom tic-tac-toe, current: {_mean(phantom[0.1], 3)}, {_mean(phantom_spg, 3)}, "
+        f"{_mean(phantom[0], 3)}",
         f"mean return of 0 against 0.1 {_mean(hex_[0, 0.1], 2)}, of 0.1 against 1 {_mean(hex_[0.1, 1], 2)}",
         f"{_mean(_jumps('self_play', 'none', 0), 2)} at 0, "
         f"{_mean(_jumps('self_play', 'none', 0.03), 2)} at 0.03",

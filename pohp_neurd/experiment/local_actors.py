@@ -50,7 +50,7 @@ def crew(
     cores = _own_cores(count)
     with _on_core(cores.pop() if cores else None):
 
-        def hire() -> _Worker:
+        def hire() -> Any:
             return _Worker(config, orders, [_Shelf(forms[1]) for _ in range(2)], cores)
 
         ready = functools.partial(_ready, spin=_SPIN if len(cores) == count - 1 else 0.0)

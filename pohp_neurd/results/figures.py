@@ -130,8 +130,13 @@ def logarithmic(axes: Any) -> None:
     """Makes the axis of NashConv logarithmic, with as many labels as it takes to read it."""
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter("{x:g}")
-    # At 2 and 5 times a power of ten: enough to read it by.
-    axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "25" else "")
+
+    def label(value: float, _: int) -> str:
+        # At 2 and 5 times a power of ten: enough to read it by, unless all is within less than a power.
+        low, high = axes.get_ylim()
+        return f"{value:g}" if high < 5 * low or f"{value:.0e}"[0] in "25" else ""
+
+    axes.yaxis.set_minor_formatter(label)
 
 
 _PANELS = {"nash_conv": "current policy", "nash_conv_average": "average policy"}

@@ -398,12 +398,9 @@ def test_a_worker_out_of_memory_ends_the_run_with_a_sentence(tmp_path, monkeypat
     import resource
 
     def hire(*args):
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (600 * 2**20, hard))  # the child inherits it
-        try:
-            return worker(*args)
-        finally:
-            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        made = worker(*args)
+        resource.prlimit(made.process.pid, resource.RLIMIT_AS, (600 * 2**20, 600 * 2**20))
+        return made
 
     worker = local_actors._Worker
     monkeypatch.setattr(local_actors, "_Worker", hire)
