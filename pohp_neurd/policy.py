@@ -56,8 +56,8 @@ class Hosted(Protocol):
     def __call__(self, agent_states: np.ndarray, /) -> tuple[np.ndarray, np.ndarray | None]:
         """Their logits, and their values if there is a critic."""
 
-    def pullback(self, logits: np.ndarray, values: np.ndarray | None) -> types.Parameters:
-        """The gradient of Σ logits · f + values · V over all agent states so far, in their order."""
+    def pullback(self, slopes: np.ndarray) -> types.Parameters:
+        """The gradient of Σ slopes · (f, V) over all agent states so far; of f alone without a critic."""
 
 
 class Host(NamedTuple):

@@ -39,7 +39,7 @@ def live_batches(game, *, seed=0, updates=2, **keywords):
     world = live_play.live_game(game)
     model, seen = uniform_model(world.num_actions), []
 
-    def learnt(trainer, known, mind, played, chosen):
+    def learnt(trainer, known, mind, played, chosen, *, told):
         assert chosen is None
         batch = learners.Decision(played.agent_state, played.legal, played.action, played.probability, None)
         seen.append(batch)

@@ -31,6 +31,8 @@ class Order(NamedTuple):
     known: Any
     words: Any
     """Of the key, as whole numbers."""
+    told: Any
+    """Whether figures are asked for."""
 
 
 class Died(Exception):
@@ -62,21 +64,25 @@ class Crew:
         self._begun, self._waited = time.perf_counter(), 0.0
 
     def collect(
-        self, trainer: Any, known: Any, words: Sequence[int], update: int, following: Any = None
+        self,
+        trainer: Any,
+        known: Any,
+        words: Sequence[int],
+        update: int,
+        told: bool = True,
+        following: Any = None,
     ) -> list[Any]:
         """The evidence of every block of `update`; with `following`, the next update's are begun as well."""
         for number, shown in ((update, known), (update + 1, following)):
             if shown is not None and number not in self._orders:
-                order = Order(shown, words)
+                order = Order(shown, words, told or number > update)  # who knows what is asked for then
                 self._orders[number] = order, self._pack(order)
                 self._waiting.extend(Job(number, block) for block in range(trainer.blocks))
         jobs = [Job(update, block) for block in range(trainer.blocks)]
         self._hand_out()
         while any(job not in self._found for job in jobs):
-            # One under which a worker has died is for workers: this process has more to lose.
-            mine = next((job for job in self._waiting if not self._tries[job]), None) if self._own else None
+            mine = self._waiting.popleft() if self._own and self._waiting else None
             if self._own and mine:
-                self._waiting.remove(mine)
                 self._found[mine] = self._own(mine, self._orders[mine.update][0])
             begun = time.perf_counter()
             for worker in self._ready([worker for worker, taken in self._jobs.items() if taken], not mine):
@@ -109,6 +115,7 @@ class Crew:
                     f"Block {job.block} of update {job.update + 1} was begun {executor.TRIES} times, and "
                     f"each time its worker died, the last time {death}."
                 ) from None
+            # The first to be handed out, and so to a worker: this process has more to lose by it.
             self._waiting.extendleft((*reversed(others), job))
             self._jobs[self._hire()] = collections.deque()
 
@@ -137,7 +144,9 @@ class Player:
     def play(self, job: Job, order: Order) -> Any:
         """The evidence of a block."""
         begun = self._ahead[1] if self._ahead and self._ahead[0] == job else None
-        return self._train.evidence(self._trainer, order.known, order.words, *job, begun=begun)
+        return self._train.evidence(
+            self._trainer, order.known, order.words, *job, told=bool(order.told), begun=begun
+        )
 
     def begin(self, job: Job, order: Order) -> None:
         """Does for the block that may be next what takes no parameters, while the learner works on them."""

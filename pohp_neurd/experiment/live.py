@@ -70,7 +70,7 @@ def crew(
     """Who plays the blocks of a run beside this process, or in its place; None if it is alone."""
 
     def own(job: actors.Job, order: actors.Order) -> train.Evidence:
-        return train.evidence(trainer, order.known, order.words, *job)
+        return train.evidence(trainer, order.known, order.words, *job, told=order.told)
 
     with contextlib.ExitStack() as stack:
         if chosen.executor == "ray":
@@ -78,7 +78,7 @@ def crew(
         elif (chosen.workers or 1) > 1:
             known, evidence = train.forms(trainer)
             words = jax.ShapeDtypeStruct((len(play.words_of(jax.random.key(0))),), np.int64)
-            forms = actors.Order(known, words), evidence
+            forms = actors.Order(known, words, jax.ShapeDtypeStruct((), bool)), evidence
             count = executor.available(chosen.workers)
             yield stack.enter_context(local_actors.crew(config, count, forms, own))
         else:

@@ -115,7 +115,7 @@ def test_this_process_plays_as_well(count, seed):
     made, log, hired = crew_of(count, dict.fromkeys(lost, 1), random.Random(seed), own)
     for update in range(3):
         following = f"known {update + 1}" if seed % 2 else None  # with staleness
-        found = made.collect(TRAINER, f"known {update}", [1], update, following)
+        found = made.collect(TRAINER, f"known {update}", [1], update, True, following)
         assert found == [actors.Job(update, block) for block in range(5)]
     theirs = [job for job, _ in log]
     assert len(set(mine)) == len(mine) > 0
@@ -136,26 +136,34 @@ def test_a_block_that_kills_every_worker_ends_the_run():
 
 def test_blocks_of_the_next_update_are_begun_before_it():
     made, log, _ = crew_of(7)
-    assert made.collect(TRAINER, "before", [1], 0, "now") == [actors.Job(0, block) for block in range(5)]
+    assert made.collect(TRAINER, "before", [1], 0, True, "now") == [
+        actors.Job(0, block) for block in range(5)
+    ]
     begun = [job for job, order in log if order.known == "now"]
     assert begun[:2] == [actors.Job(1, 0), actors.Job(1, 1)]
-    assert made.collect(TRAINER, "unread", [1], 1, "later") == [actors.Job(1, block) for block in range(5)]
+    assert made.collect(TRAINER, "unread", [1], 1, True, "later") == [
+        actors.Job(1, block) for block in range(5)
+    ]
     assert all(order.known == "now" for job, order in log if job.update == 1)
 
 
 def test_a_shelf_gives_back_what_was_put_there():
-    like = actors.Order({"w": np.zeros((2, 3)), "b": np.zeros((), np.int32)}, np.zeros(2, np.int64))
+    like = actors.Order(
+        {"w": np.zeros((2, 3)), "b": np.zeros((), np.int32)}, np.zeros(2, np.int64), np.zeros((), bool)
+    )
     shelf = local_actors._Shelf(like)
-    shelf.put(actors.Order({"w": np.arange(6.0).reshape(2, 3), "b": 7}, [1, 2]))
+    shelf.put(actors.Order({"w": np.arange(6.0).reshape(2, 3), "b": 7}, [1, 2], True))
     mine, shared = shelf.get(kept=True), shelf.get(kept=False)
-    shelf.put(actors.Order({"w": -np.ones((2, 3)), "b": 8}, [3, 4]))
+    shelf.put(actors.Order({"w": -np.ones((2, 3)), "b": 8}, [3, 4], False))
     np.testing.assert_array_equal(mine.known["w"], np.arange(6.0).reshape(2, 3))
     assert int(mine.known["b"]) == 7
     assert list(mine.words) == [1, 2]
+    assert mine.told
+    assert not shared.told
     np.testing.assert_array_equal(shared.known["w"], -np.ones((2, 3)))
     assert list(shared.words) == [3, 4]
     with pytest.raises(ValueError, match="could not broadcast"):
-        shelf.put(actors.Order({"w": np.zeros((3, 3)), "b": 7}, [1, 2]))
+        shelf.put(actors.Order({"w": np.zeros((3, 3)), "b": 7}, [1, 2], True))
 
 
 @pytest.mark.parametrize("separate", [False, True])

@@ -91,6 +91,21 @@ def test_an_update_is_the_learners_on_fresh_episodes():
     assert int(after.decisions) == len(returns)
 
 
+def test_figures_are_of_the_last_update_and_change_nothing():
+    """Parameters are the same to the bit whether figures were asked for on the way or not."""
+    trainer = small("kuhn_poker")
+    one_by_one = train.init(trainer)
+    for _ in range(3):
+        one_by_one, last = train.advance(trainer, one_by_one, 1)
+    at_once, info = train.advance(trainer, train.init(trainer), 3)
+    assert_same(at_once, one_by_one)
+    assert info == last
+    assert np.all(np.isfinite(info))
+    state = train.init(trainer)
+    (untold, _) = train.here(trainer, train.shown(state.learner), play.words_of(state.key), 0, told=False)
+    assert np.all(np.isnan(untold.info))
+
+
 def test_the_average_is_of_all_parameters_so_far():
     """A plain mean until 1 / rate updates, then an exponential one: by hand from all parameters."""
     trainer = small("kuhn_poker", average_rate=0.4)
@@ -108,9 +123,9 @@ def test_staleness_plays_with_the_parameters_of_the_update_before():
     """The first update has none before it. And it resumes from its state."""
     trainer, shown = small("kuhn_poker", staleness=1), []
 
-    def watched(trainer, known, words, update, following):
+    def watched(trainer, known, words, update, told, following):
         shown.append((known.parameters, following.parameters))
-        return train.here(trainer, known, words, update, following)
+        return train.here(trainer, known, words, update, told, following)
 
     state, begun = train.init(trainer), []
     for _ in range(4):

@@ -45,14 +45,11 @@ class Network:
         logits = np.ascontiguousarray(outputs[:, :num_actions])
         return logits, outputs[:, num_actions] if self._num_outputs > num_actions else None
 
-    def pullback(
-        self, logits: Float[np.ndarray, "N A"], values: Float[np.ndarray, "N"] | None
-    ) -> Float[np.ndarray, "n"]:
-        """The gradient of Σ logits · f + values · V over all agent states so far."""
-        slopes = np.ascontiguousarray(logits) if values is None else np.column_stack([logits, values])
+    def pullback(self, slopes: Float[np.ndarray, "N K"]) -> Float[np.ndarray, "n"]:
+        """The gradient of Σ slopes · (f, V) over all agent states so far; of f alone without a critic."""
         gradient = np.zeros_like(self._flat)
         kept = self._factors, self._places, self._ends[: self._rows]
-        _back(slopes, self._turned(), self._layout.widths, *kept, gradient, _ROWS)
+        _back(np.ascontiguousarray(slopes), self._turned(), self._layout.widths, *kept, gradient, _ROWS)
         return gradient
 
     def _turned(self) -> Float[np.ndarray, "m"]:
@@ -292,3 +289,25 @@ def batch(
             for a in range(part.shape[1]):
                 numbers[n, place + a] = part[r, a]
             place += part.shape[1]
+
+
+@_compiled
+def ordered(
+    row: Any, action: Any, probability: Any, value: Any, seat: Any, episode: Any, earned: Any, returns: Any
+) -> Any:
+    """The columns of `play.Play`, by episode, then seat, then in the order given, with returns-to-go."""
+    count, num_seats = row.shape[0], returns.shape[1]
+    places = np.zeros(returns.size + 1, np.int64)  # where the next decision of a trajectory goes
+    for n in range(count):
+        places[episode[n] * num_seats + seat[n] + 1] += 1
+    places = np.cumsum(places)
+    found = (np.empty_like(row), np.empty_like(action), np.empty_like(probability), np.empty_like(value))
+    seats, episodes, to_go = np.empty_like(seat), np.empty_like(episode), np.empty(count)
+    for n in range(count):
+        trajectory = episode[n] * num_seats + seat[n]
+        at = places[trajectory]
+        places[trajectory] += 1
+        found[0][at], found[1][at], found[2][at], found[3][at] = row[n], action[n], probability[n], value[n]
+        seats[at], episodes[at] = seat[n], episode[n]
+        to_go[at] = returns[episode[n], seat[n]] - earned[n]
+    return (*found, seats, episodes, to_go)

@@ -152,7 +152,7 @@ class _Jax:
     def __init__(self, apply: policy.Apply, parameters: Any) -> None:
         self._apply, self._parameters = apply, parameters
         self._blocks: list[np.ndarray] = []
-        self._places = np.zeros(0, np.int64)
+        self._places, self._critic = np.zeros(0, np.int64), False
 
     def __call__(self, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         count = -(-len(seen) // _ROWS)
@@ -162,17 +162,17 @@ class _Jax:
         self._blocks.extend(padded)
         found = [jax.device_get(_outputs(self._apply, self._parameters, part)) for part in padded]
         logits = np.concatenate([output.logits for output in found])[: len(seen)]
-        if found[0].value is None:
+        self._critic = found[0].value is not None
+        if not self._critic:
             return logits, None
         return logits, np.concatenate([output.value for output in found])[: len(seen)]
 
-    def pullback(self, logits: np.ndarray, values: np.ndarray | None) -> Any:
-        slopes = [logits] if values is None else [logits, values[:, None]]
-        spread = np.zeros((len(self._blocks) * _ROWS, sum(part.shape[1] for part in slopes)), np.float32)
-        spread[self._places] = np.concatenate(slopes, axis=1)
+    def pullback(self, slopes: np.ndarray) -> Any:
+        spread = np.zeros((len(self._blocks) * _ROWS, slopes.shape[1]), np.float32)
+        spread[self._places] = slopes
         total = jax.tree.map(np.zeros_like, self._parameters)
         for block, part in zip(self._blocks, spread.reshape(len(self._blocks), _ROWS, -1), strict=True):
-            one: Any = (part[:, : logits.shape[1]], None if values is None else part[:, -1])
+            one: Any = (part[:, :-1], part[:, -1]) if self._critic else (part, None)
             found = jax.device_get(_pulled(self._apply, self._parameters, block, one))
             total = jax.tree.map(np.add, total, found)
         return total

@@ -113,11 +113,10 @@ class _Each:
         values = [one for _, one in found if one is not None]
         return logits, np.concatenate(values)[order] if values else None
 
-    def pullback(self, logits: np.ndarray, values: np.ndarray | None) -> Float[np.ndarray, "P n"]:
-        each: list[Any] = []
-        for seat, network in enumerate(self._networks):
-            mine = self._seats == seat
-            each.append(network.pullback(logits[mine], None if values is None else values[mine]))
+    def pullback(self, slopes: np.ndarray) -> Float[np.ndarray, "P n"]:
+        each: list[Any] = [
+            network.pullback(slopes[self._seats == seat]) for seat, network in enumerate(self._networks)
+        ]
         return np.stack(each)
 
 
@@ -295,18 +294,15 @@ def _gathered(mind: Any, moments: list[Any], whose: tuple[list[Any], ...], retur
     A moment is one step of all running episodes; `whose` has the seats and the episodes of all decisions, and
     what the seats had earned by then, if anything is earned on the way.
     """
+    from pohp_neurd.openspiel.live import forward  # numba takes a second to load
+
     nothing = (np.zeros(0, kind) for kind in (np.int32, np.int32, np.float32, np.float32))
     columns = [np.concatenate(column) for column in zip(nothing, *moments, strict=True)]
     seat, episode = (np.array(column, np.int32) for column in whose[:2])
-    # Stable: within one seat of one episode, decisions stay in order of time.
-    # In the shortest integers that hold them: those of 16 bits are sorted without comparisons.
-    trajectory = episode * returns.shape[1] + seat
-    order = np.argsort(trajectory.astype(np.min_scalar_type(returns.size)), kind="stable")
-    row, action, probability, value, seat, episode = (column[order] for column in (*columns, seat, episode))
-    earned = np.array(whose[2])[order] if whose[2] else np.zeros(len(order))
-    to_go = returns[episode, seat] - earned
+    earned = np.array(whose[2]) if whose[2] else np.zeros(len(seat))
     seen, allowed = mind.seen()
-    return Play(seen, allowed, row, action, probability, value, seat, episode, to_go, returns)
+    found: Any = forward.ordered(*columns, seat, episode, earned, returns)
+    return Play(seen, allowed, *found, returns)  # type: ignore[call-arg]  # as many as it takes
 
 
 class Batch(NamedTuple):

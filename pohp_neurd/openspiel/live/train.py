@@ -51,15 +51,17 @@ class Evidence(NamedTuple):
 
     gradient: types.Parameters
     info: learners.Info
+    """No numbers if they were not asked for."""
     decisions: Int[types.ArrayLike, ""]
     entries: Int[types.ArrayLike, ""]
     """Legal actions of all decisions."""
 
 
 Collect = Callable[..., list[Evidence]]
-"""(trainer, what is shown, the key's words, update, following) -> the evidence of every block, in order.
+"""(trainer, what is shown, the key's words, update, told, following) -> the evidence of all blocks, in order.
 
-`following` is what the blocks of the next update are going to be shown, if that is known already."""
+`told` is whether figures are asked for; `following` is what the blocks of the next update are going to be
+shown, if that is known already."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +95,8 @@ class Trainer:
     """The model of packed parameters."""
     slopes: Callable[..., Any] = dataclasses.field(init=False, repr=False, compare=False)
     """`_slopes` of the learner, compiled."""
+    figures: Callable[..., Any] = dataclasses.field(init=False, repr=False, compare=False)
+    """`_figures` of the learner, compiled: as dear as slopes, and not of every update."""
     step: Callable[..., Any] = dataclasses.field(init=False, repr=False, compare=False)
     """`_stepped` of this trainer, compiled."""
 
@@ -111,8 +115,9 @@ class Trainer:
         # One thread: more of them would change the last bits.
         alone = {"xla_cpu_multi_thread_eigen": False}
         jit = functools.partial(jax.jit, compiler_options=alone)
-        slopes = jit(functools.partial(_slopes, self.learner.slopes), static_argnames="critic")
-        object.__setattr__(self, "slopes", slopes)
+        for name, part in (("slopes", _slopes), ("figures", _figures)):
+            compiled = jit(functools.partial(part, self.learner.slopes), static_argnames="critic")
+            object.__setattr__(self, name, compiled)
         object.__setattr__(self, "step", jit(functools.partial(_stepped, self)))
         object.__setattr__(self, "packed", self.model.packed())
 
@@ -255,23 +260,24 @@ def evidence(
     update: int,
     block: int,
     *,
+    told: bool = True,
     begun: Begun | None = None,
 ) -> Evidence:
-    """What one block says: `known` as `shown` gives it, `words` of the key, `begun` if it has been."""
-    world = trainer.world
-    seats = np.arange(world.num_seats)
-    mine = np.ones(world.num_seats, bool) if trainer.seat is None else seats == trainer.seat
+    """What one block says: `known` as `shown` gives it, `words` of the key; `begun` if it has been."""
+    world, size = trainer.world, _size(trainer, block)
+    learning = trainer.seat
     at_table: list[play.Player] = [play.Network(trainer.packed, known.parameters)]
-    if not mine.all():
+    seating = None
+    if learning is not None:
         at_table.append(trainer.opponent)
-    size = _size(trainer, block)
-    seating = None if mine.all() else np.tile((~mine).astype(np.int32), (size, 1))
+        seating = np.tile((np.arange(world.num_seats) != learning).astype(np.int32), (size, 1))
     mind = minds.Minds(world, at_table)
     draws, dealt = begun or begin(trainer, words, update, block)
     played = play.play_block(world, at_table, size, draws, seating=seating, mind=mind, dealt=dealt)
-    learns = seats == update % world.num_seats if trainer.alternating else mine
-    chosen = None if learns.all() else learns[played.seat]
-    return learnt(trainer, known, mind, played, chosen)
+    if trainer.alternating:
+        learning = update % world.num_seats
+    chosen = None if learning is None else played.seat == learning
+    return learnt(trainer, known, mind, played, chosen, told=told)
 
 
 def learnt(
@@ -280,6 +286,8 @@ def learnt(
     mind: minds.Minds,
     played: play.Play,
     chosen: Bool[np.ndarray, "M"] | None = None,
+    *,
+    told: bool = True,
 ) -> Evidence:
     """What the (`chosen`) decisions of a block say, by what the first player thought as it played.
 
@@ -292,27 +300,42 @@ def learnt(
     thought = mind.thought(0)
     weight = 1.0 / trainer.batch_episodes
     batch = play.decisions(played, trainer.world, thought, reference, weight=weight, chosen=chosen)
-    critic, width = thought[1] is not None, batch.legal.shape[1]
-    slopes, info = (np.asarray(part) for part in trainer.slopes(known.updates, *batch[1:], critic=critic))
-    total = minds.summed(slopes, batch.rows, len(played.seen))
-    gradient = mine.pullback(total[:, :width], total[:, width] if critic else None)
+    critic = thought[1] is not None
+    slopes = np.asarray(trainer.slopes(known.updates, *batch[1:], critic=critic))
+    gradient = mine.pullback(minds.summed(slopes, batch.rows, len(played.seen)))
+    info = _UNTOLD
+    if told:
+        info = learners.Info(*np.asarray(trainer.figures(known.updates, *batch[1:], critic=critic)).tolist())
     count = len(played.seat) if chosen is None else np.count_nonzero(chosen)
-    return Evidence(gradient, learners.Info(*info.tolist()), count, np.count_nonzero(batch.legal))
+    return Evidence(gradient, info, count, np.count_nonzero(batch.legal))
 
 
-def _slopes(slopes: Any, updates: Any, *batch: Any, critic: bool) -> tuple[Any, Any]:
-    """All slopes of a decision in one row, and all figures in another: each array costs a copy."""
-    found, info = slopes(updates, *play.unpacked(*batch, critic=critic))
+_UNTOLD = learners.Info(*np.full(len(learners.Info._fields), np.nan))
+
+
+def _slopes(slopes: Any, updates: Any, *batch: Any, critic: bool) -> Any:
+    """All slopes of a decision in one row: each array costs a copy."""
+    found, _ = slopes(updates, *play.unpacked(*batch, critic=critic))
     values = [] if found.value is None else [found.value[:, None]]
-    return jnp.concatenate([found.logits, *values], axis=1), jnp.stack(info)
+    return jnp.concatenate([found.logits, *values], axis=1)
+
+
+def _figures(slopes: Any, updates: Any, *batch: Any, critic: bool) -> Any:
+    return jnp.stack(slopes(updates, *play.unpacked(*batch, critic=critic))[1])
 
 
 def here(
-    trainer: Trainer, known: learners.State, words: Sequence[int], update: int, following: Any = None
+    trainer: Trainer,
+    known: learners.State,
+    words: Sequence[int],
+    update: int,
+    told: bool = True,
+    following: Any = None,
 ) -> list[Evidence]:
     """The evidence of every block, one after the other, in this process."""
     del following  # of use to those who play while this process learns
-    return [evidence(trainer, known, words, update, block) for block in range(trainer.blocks)]
+    blocks = range(trainer.blocks)
+    return [evidence(trainer, known, words, update, block, told=told) for block in blocks]
 
 
 def joined(parts: Sequence[Evidence]) -> types.Parameters:
@@ -339,10 +362,10 @@ def updates(
 ) -> tuple[State, learners.Info, bool]:
     """`most` updates later, or as soon as the state is not `finite`; the last one's figures; if it is."""
     words = play.words_of(state.key)
-    for _ in range(most):
-        now = shown(state.learner)
+    for number in range(most):
+        now, told = shown(state.learner), number == most - 1
         known, following = (state.shown, (now,)) if trainer.staleness else (now, ())
-        parts = collect(trainer, known, words, int(now.updates), *following)
+        parts = collect(trainer, known, words, int(now.updates), told, *following)
         learner, average, sound = trainer.step(state.learner, state.average, joined(parts))
         episodes = state.episodes + np.int64(trainer.batch_episodes)
         decisions = state.decisions + np.int64(sum(part.decisions for part in parts))
