@@ -9,6 +9,8 @@ every environment and learner whose rates were all run, and `report.json`, for `
 import collections
 import json
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +65,21 @@ def report(chosen: list[dict[str, str | float]]) -> list[dict[str, object]]:
         sweep = {"num_steps": 300_000, "interval": 30_000, **swept, "seed": seeds}
         grids.append({"script": "train_single_agent", "sweep": sweep})
     return grids
+
+
+def line(row: Mapping[str, Any]) -> str:
+    """A row of the README's table, from one of `against_spg.csv`: the mean, and by how much it is ahead."""
+    words, ahead = "SPG", ""
+    if row["learner"] != "spg":
+        mode = "as written" if row["common_mode"] == "paper" else "dropped"
+        words = f"η = {float(row['exploration']):g}, common mode {mode}"
+        ahead = _interval(row, "difference", "+,.0f")
+    return f"| {words} | {float(row['learning_rate']):g} | {_interval(row, 'mean', ',.0f')} | {ahead} |"
+
+
+def _interval(row: Mapping[str, Any], name: str, form: str) -> str:
+    number, low, high = (format(float(row[key]), form) for key in (name, f"{name}_low", f"{name}_high"))
+    return f"{number} [{low}, {high}]".replace("-", "−")
 
 
 def main() -> None:
