@@ -327,6 +327,15 @@ def test_what_cannot_be_played():
         play.live_game("tarok")
 
 
+@pytest.mark.parametrize("words", [[1, 2], [0, 0], [2**32 - 1, 0], [1, 2, 3, 4]])
+@pytest.mark.parametrize("path", [(0,), (5, 1), (2**32 - 1, 0)])
+def test_streams_are_those_of_spawn_keys(words, path):
+    """As numpy makes them, whose promise it is that they are independent."""
+    for part, stream in enumerate(play.streams(words, *path)):
+        theirs = np.random.default_rng(np.random.SeedSequence(words, spawn_key=(*path, part)))
+        np.testing.assert_array_equal(stream.random(4), theirs.random(4))
+
+
 def test_a_block_is_a_function_of_its_number():
     """However many there are and in whatever order they are played; chance and actions draw apart."""
     world = play.live_game("leduc_poker")

@@ -195,7 +195,8 @@ def _back(
                 for j in range(width):
                     found[inputs, j] += slope[row, j]
             for i in range(inputs):
-                _add(met[base + i], where[base + i], 0, counts[base + i], 0, slope, found[i])
+                if counts[base + i]:
+                    _add(met[base + i], where[base + i], 0, counts[base + i], 0, slope, found[i])
 
 
 @_compiled

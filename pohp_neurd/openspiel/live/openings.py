@@ -6,8 +6,9 @@ no draw: each chance node takes one uniform number, known or not.
 """
 
 import bisect
+import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,15 @@ def one_by_one(rng: np.random.Generator) -> Draw:
 class Node:
     """A history: its state, which nobody may change, who decides, what that seat sees, and what follows."""
 
-    __slots__ = ("children", "outcomes", "seat", "seen", "state")
+    __slots__ = ("children", "ends", "outcomes", "seat", "seen", "state")
 
     def __init__(self, state: Any, see: Callable[[Any, int], bytes]) -> None:
         self.state, self.seat = state, int(state.current_player())
         self.seen = see(state, self.seat) if self.seat >= 0 else b""
-        self.outcomes = _ends(state.chance_outcomes()) if self.seat == CHANCE else None
+        self.outcomes: tuple[int, ...] | None = None
+        self.ends: tuple[float, ...] | None = None
+        if self.seat == CHANCE:
+            self.outcomes, self.ends = _ends(tuple(state.chance_outcomes()))
         self.children: dict[int, Node | None] = {}
         """By action; after a chance event by its place among the outcomes. None: has been played once."""
 
@@ -70,8 +74,8 @@ class Openings:
     def settled(self, node: Node, draw: Draw) -> tuple[Node | None, Any, int]:
         """The same after all chance events that are due."""
         bisect_right = bisect.bisect_right
-        while (known := node.outcomes) is not None:
-            place = bisect_right(known[1], draw())
+        while (ends := node.ends) is not None:
+            place = bisect_right(ends, draw())
             following = node.children.get(place)
             if following is None:
                 return self._left(node, place, draw)
@@ -79,7 +83,7 @@ class Openings:
         return node, node.state, node.seat
 
     def _left(self, node: Node, place: int, draw: Draw) -> tuple[Node | None, Any, int]:
-        state = node.state.child(place if node.outcomes is None else node.outcomes[0][place])
+        state = node.state.child(place if node.outcomes is None else node.outcomes[place])
         if self._room > 0:
             self._room -= 1
             if place in node.children:
@@ -89,21 +93,23 @@ class Openings:
         return None, state, settle(state, draw)
 
 
-def _ends(outcomes: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
+# Most chance nodes have the odds of others: one copy for all of them stays in the processor's own memory.
+@functools.lru_cache(maxsize=1024)
+def _ends(outcomes: tuple[tuple[int, float], ...]) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """The outcomes that are possible, and where the part of each in [0, 1) ends; the last one's at 1.
 
     What rounding leaves open is below 1e-15 and goes to the last, as nothing else is known of these odds.
     """
     possible = [(outcome, probability) for outcome, probability in outcomes if probability > 0]
     ends = list(itertools.accumulate(probability for _, probability in possible))
-    return [outcome for outcome, _ in possible], [*(end / ends[-1] for end in ends[:-1]), 1.0]
+    return tuple(outcome for outcome, _ in possible), (*(end / ends[-1] for end in ends[:-1]), 1.0)
 
 
 def settle(state: Any, draw: Draw) -> int:
     """Plays chance until someone has to decide or it is over; whose turn it is then."""
     seat = state.current_player()
     while seat == CHANCE:
-        outcomes, ends = _ends(state.chance_outcomes())
+        outcomes, ends = _ends(tuple(state.chance_outcomes()))
         state.apply_action(outcomes[bisect.bisect_right(ends, draw())])
         seat = state.current_player()
     return seat

@@ -198,8 +198,9 @@ def words_of(key: types.Key) -> list[int]:
 
 def streams(words: Sequence[int], *path: int) -> tuple[np.random.Generator, np.random.Generator]:
     """A block's two streams, of chance and of actions: `path` tells blocks apart."""
-    # A spawn key, and not a longer list of seeds, of which numpy ignores zeros at the end.
-    chance, acting = (np.random.SeedSequence(words, spawn_key=(*path, part)) for part in (0, 1))
+    # What numpy makes of a spawn key (*path, part), in half of its time: four words of seed, then the key.
+    seed = [*words, *[0] * (4 - len(words)), *path]
+    chance, acting = (np.random.SeedSequence(np.array([*seed, part], np.uint32)) for part in (0, 1))
     return np.random.default_rng(chance), np.random.default_rng(acting)
 
 
