@@ -88,14 +88,19 @@ def one_step_actor(world: catch.Catch, learning_rate: Any) -> online.Agent:
     agent = online.agent(body, SPG)
 
     def learn(state: online.State) -> tuple[online.State, online.Info]:
-        return jax.lax.cond(state.time > SPG.window, update, agent.learn, state)
+        # The body alone goes through: what a branch hands back as it came is copied at every step.
+        learnt, info = jax.lax.cond(state.time > SPG.window, update, skip, state.body, state.window)
+        return state._replace(body=learnt), info
 
-    def update(state: online.State) -> tuple[online.State, online.Info]:
-        window = state.window
+    def skip(before: Any, window: online.Window) -> tuple[Any, online.Info]:
+        zero = jnp.zeros((), window.reward.dtype)
+        return before, online.Info(zero, zero)
+
+    def update(before: Any, window: online.Window) -> tuple[Any, online.Info]:
         first = jax.tree.map(lambda leaf: leaf[:1], window)
         rest = (window.reward, window.continuation, window.next_value)
         target = returns.lambda_returns(*rest, lambda_=SPG.lambda_, bootstrap=SPG.bootstrap)[:1]
-        now = body.outputs(state.body, first.agent_state)
+        now = body.outputs(before, first.agent_state)
         decision = learners.Decision(
             agent_state=first.agent_state,
             legal=first.legal,
@@ -107,7 +112,7 @@ def one_step_actor(world: catch.Catch, learning_rate: Any) -> online.Agent:
             target=target,
         )
         info = online.Info(policy.entropy(now.logits[0], first.legal[0]), target[0] - now.value[0])
-        return state._replace(body=body.update(state.body, decision)), info
+        return body.update(before, decision), info
 
     return agent._replace(learn=learn)
 
@@ -135,20 +140,29 @@ def critic_torso(world: catch.Catch, learning_rate: Any) -> online.Agent:
 
 def two_networks(world: catch.Catch, learning_rate: Any) -> online.Agent:
     """Actor and critic have a torso each."""
-    one = neural.network(world.spec.observation_size, world.spec.num_actions, critic=True)
+    spec, adam = world.spec, actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon)
+    still = learners.Rule(lambda probabilities, *_: jnp.zeros_like(probabilities), lambda count: 1.0)
+    actor, critic = (
+        by_rows.paper_network(
+            spec.observation_size, spec.num_actions, rule, adam, common_mode=SPG.common_mode, critic_cost=cost
+        )
+        for rule, cost in ((learners.rule("spg", 1.0), 0.0), (still, 1.0))
+    )
 
     def init(*, key: Any) -> Any:
-        return {name: one.init(key=jax.random.fold_in(key, n)) for n, name in enumerate(("actor", "critic"))}
+        return [each.init(key=jax.random.fold_in(key, n)) for n, each in enumerate((actor, critic))]
 
-    def apply(parameters: Any, features: Any) -> policy.Output:
-        logits = one.apply(parameters["actor"], features).logits
-        return policy.Output(logits, one.apply(parameters["critic"], features).value)
+    def outputs(state: Any, states: Any) -> actor_critic.Outputs:
+        logits = actor.outputs(state[0], states).logits
+        return actor_critic.Outputs(logits, critic.outputs(state[1], states).value)
 
-    adam = actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon)
-    body = actor_critic.dense(
-        policy.Model(init, apply), learners.rule("spg", 1.0), adam, common_mode=SPG.common_mode
-    )
-    return online.agent(body, SPG)
+    def update(state: Any, decisions: learners.Decision) -> Any:
+        return [actor.update(state[0], decisions), critic.update(state[1], decisions)]
+
+    def parameters(state: Any) -> Any:
+        return {"actor": actor.parameters(state[0]), "critic": critic.parameters(state[1])}
+
+    return online.agent(actor_critic.ActorCritic(init, outputs, update, parameters), SPG)
 
 
 def zero_heads(world: catch.Catch, learning_rate: Any) -> online.Agent:
@@ -218,8 +232,8 @@ READINGS: dict[str, Reading] = {
     "one_step_actor": Reading(
         "the actor follows the one-step TD error, the critic the λ-return", build=one_step_actor
     ),
-    # These networks are dense, and so see whole boards, as with _ALL.
-    "two_networks": Reading("actor and critic have a network each", options=_ALL, build=two_networks),
+    "two_networks": Reading("actor and critic have a network each", build=two_networks),
+    # This network is dense, and so sees whole boards, as with _ALL.
     "critic_torso": Reading("the torso learns from the critic alone", options=_ALL, build=critic_torso),
     "rollouts": Reading("one update for every 32 steps, from all of them", options=_ALL, build=rollouts),
     "all_states": Reading("all 32 states of the window are updated after every step", options=_ALL),

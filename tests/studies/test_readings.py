@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import readings
 
-from pohp_neurd.online import lifetimes
+from pohp_neurd.online import by_rows, lifetimes
 from pohp_neurd.results import table
 
 RECORDED = pathlib.Path(readings.__file__).parent
@@ -111,12 +111,16 @@ def test_two_networks_share_nothing():
     parameters = agent.parameters(life.agent)
     left, right = (jax.tree.leaves(parameters[name]) for name in ("actor", "critic"))
     assert not any(np.array_equal(a, b) for a, b in zip(left, right, strict=True) if np.any(a))
-    moments = life.agent.body.optimizer.second_moment
+    spec = reading.world.spec
+    actor, critic = (
+        by_rows.join(body.moments, spec.observation_size, spec.num_actions, 256) for body in life.agent.body
+    )
     # The actor's network has no gradient at its value, the critic's none at its logits.
-    assert not np.any(np.asarray(moments["actor"]["critic"]["w"]))
-    assert not np.any(np.asarray(moments["critic"]["actor"]["w"]))
-    assert np.any(np.asarray(moments["actor"]["torso_0"]["w"]))
-    assert np.any(np.asarray(moments["critic"]["torso_0"]["w"]))
+    assert not np.any(np.asarray(actor["critic"]["w"]))
+    assert not np.any(np.asarray(critic["actor"]["w"]))
+    for moments, head in ((actor, "actor"), (critic, "critic")):
+        assert np.any(np.asarray(moments["torso_0"]["w"]))
+        assert np.any(np.asarray(moments[head]["w"]))
 
 
 def test_a_ball_that_lands_ends_the_return():
