@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pohp_neurd import files
-from pohp_neurd.experiment import reproduction
+from pohp_neurd.experiment import grid, reproduction
 from pohp_neurd.results import records
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,6 +34,16 @@ def rows() -> list[dict[str, str]]:
     return [row for row in found if int(row["seed"]) in CHOOSING]
 
 
+def tried() -> dict[tuple[str, ...], set[float]]:
+    """The learning rates that every learner chooses from."""
+    found = collections.defaultdict(set)
+    for setting in grid.settings(grid.read(HERE / "choose.json")):
+        found[tuple(str(setting.flags[name]) for name in LEARNER)].add(setting.flags["learning_rate"])
+    for environment in ("catch", "cart_pole"):
+        found[environment, "spg", SPG_MODE, ""] = set(reproduction.PAPER_RATES)
+    return found
+
+
 def choices() -> list[dict[str, str | float]]:
     """The best rate of every learner by the mean of accumulated reward, where all of its runs are there."""
     rewards: dict[tuple[str, ...], dict[float, list[float]]] = collections.defaultdict(
@@ -43,10 +53,11 @@ def choices() -> list[dict[str, str | float]]:
         key = tuple(row[name] for name in LEARNER)
         rewards[key][float(row["learning_rate"])].append(float(row["total_reward"]))
     found: list[dict[str, str | float]] = []
+    rates = tried()
     for key, by_rate in sorted(rewards.items()):
-        whole = {rate: each for rate, each in by_rate.items() if len(each) == len(CHOOSING)}
-        if set(whole) >= set(reproduction.PAPER_RATES):
-            means = {rate: float(np.mean(whole[rate])) for rate in reproduction.PAPER_RATES}
+        whole = {rate for rate, each in by_rate.items() if len(each) == len(CHOOSING)}
+        if whole >= rates[key]:
+            means = {rate: float(np.mean(by_rate[rate])) for rate in sorted(rates[key])}
             best = max(means, key=lambda rate: means[rate])
             found.append({**dict(zip(LEARNER, key, strict=True)), "learning_rate": best, "mean": means[best]})
     return found
