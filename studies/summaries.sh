@@ -28,5 +28,7 @@ for value in nash_conv nash_conv_average; do
   $S --input=studies/self_play/own_settings_results.csv --by=learner,exploration,step_size,magnet_strength --value=$value \
     --output=studies/self_play/own_settings_$value.csv
 done
-$S --input=studies/own_rates/report_results.csv --where=environment=catch --by=learner,common_mode,exploration,learning_rate \
-  --against=learner=spg --output=studies/own_rates/against_spg.csv
+for environment in catch cart_pole; do
+  $S --input=studies/own_rates/report_results.csv --where=environment=$environment --by=learner,common_mode,exploration,learning_rate \
+    --against=learner=spg --output=studies/own_rates/against_spg_$environment.csv
+done

@@ -44,10 +44,7 @@ def findings():
     own_spg = _one("own_settings/summary.csv", game="leduc", value="nash_conv_average", learner="spg")
     phantom = _explorations("own_settings/summary.csv", game="phantom", value="nash_conv")
     phantom_spg = _one("own_settings/summary.csv", game="phantom", value="nash_conv", learner="spg")
-    rates = {
-        (row["common_mode"], row["exploration"]): row
-        for row in table.read(STUDIES / "own_rates/against_spg.csv")
-    }
+    rates = _own_rates("catch")
     last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
     met = table.select(table.read(STUDIES / "live/only_sampling_matches.csv"), {"game": "dark_hex"})
     hex_ = {
@@ -162,6 +159,12 @@ def _one(file, **conditions):
     """The one row of a recorded summary that fits."""
     (row,) = table.select(table.read(STUDIES / file), conditions)
     return row
+
+
+def _own_rates(environment):
+    """Each learner at its own learning rate, by common mode and exploration."""
+    rows = table.read(STUDIES / "own_rates" / f"against_spg_{environment}.csv")
+    return {(row["common_mode"], row["exploration"]): row for row in rows}
 
 
 def _own_settings(value):

@@ -79,7 +79,7 @@ def report(chosen: list[dict[str, str | float]]) -> list[dict[str, object]]:
 
 
 def line(row: Mapping[str, Any]) -> str:
-    """A row of the README's table, from one of `against_spg.csv`: the mean, and by how much it is ahead."""
+    """A row of the README's table, from one of `against_spg_*.csv`: the mean, and by how much it is ahead."""
     words, ahead = "SPG", ""
     if row["learner"] != "spg":
         mode = "as written" if row["common_mode"] == "paper" else "dropped"

@@ -14,6 +14,8 @@ import os
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
 import dataclasses
+import functools
+import itertools
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,7 +27,7 @@ from absl import app, flags, logging
 from pohp_neurd.games import catch
 
 from pohp_neurd import files, learners, neural, policy, returns
-from pohp_neurd.experiment import reproduction
+from pohp_neurd.experiment import executor, reproduction
 from pohp_neurd.online import actor_critic, by_rows, lifetimes
 from pohp_neurd.online import agent as online
 from pohp_neurd.results import figures, records, table
@@ -77,14 +79,23 @@ def rollouts(world: catch.Catch, learning_rate: Any) -> online.Agent:
     return agent._replace(learn=learn)
 
 
+def paper_network(
+    world: catch.Catch, learning_rate: Any, rule: learners.Rule | None = None, critic_cost: float = 1.0
+) -> actor_critic.ActorCritic:
+    """The documented network with its optimizer; SPG's, if no rule is given."""
+    return by_rows.paper_network(
+        world.spec.observation_size,
+        world.spec.num_actions,
+        rule or learners.rule("spg", 1.0),
+        actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon),
+        common_mode=SPG.common_mode,
+        critic_cost=critic_cost,
+    )
+
+
 def one_step_actor(world: catch.Catch, learning_rate: Any) -> online.Agent:
     """The actor follows the one-step TD error; the λ-return is the critic's target alone."""
-    spec = world.spec
-    rule = learners.rule("spg", 1.0)
-    adam = actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon)
-    body = by_rows.paper_network(
-        spec.observation_size, spec.num_actions, rule, adam, common_mode=SPG.common_mode
-    )
+    body = paper_network(world, learning_rate)
     agent = online.agent(body, SPG)
 
     def learn(state: online.State) -> tuple[online.State, online.Info]:
@@ -140,14 +151,9 @@ def critic_torso(world: catch.Catch, learning_rate: Any) -> online.Agent:
 
 def two_networks(world: catch.Catch, learning_rate: Any) -> online.Agent:
     """Actor and critic have a torso each."""
-    spec, adam = world.spec, actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon)
     still = learners.Rule(lambda probabilities, *_: jnp.zeros_like(probabilities), lambda count: 1.0)
-    actor, critic = (
-        by_rows.paper_network(
-            spec.observation_size, spec.num_actions, rule, adam, common_mode=SPG.common_mode, critic_cost=cost
-        )
-        for rule, cost in ((learners.rule("spg", 1.0), 0.0), (still, 1.0))
-    )
+    actor = paper_network(world, learning_rate, critic_cost=0.0)
+    critic = paper_network(world, learning_rate, still)
 
     def init(*, key: Any) -> Any:
         return [each.init(key=jax.random.fold_in(key, n)) for n, each in enumerate((actor, critic))]
@@ -191,13 +197,12 @@ def discounted(world: catch.Catch, learning_rate: Any) -> online.Agent:
 
 def recomputed(world: catch.Catch, learning_rate: Any) -> online.Agent:
     """Values in the target are those of the network as it is at the update, not as it was on arrival."""
-    agent = lifetimes.paper_agent(world, SPG, learning_rate=learning_rate)
-    model = neural.network(world.spec.observation_size, world.spec.num_actions, critic=True)
+    body = paper_network(world, learning_rate)
+    agent = online.agent(body, SPG)
 
     def learn(state: online.State) -> tuple[online.State, online.Info]:
         window = state.window
-        boards = jnp.sum(jax.nn.one_hot(window.agent_state[1:], world.spec.observation_size), axis=1)
-        now = jax.vmap(model.apply, in_axes=(None, 0))(agent.parameters(state), boards).value
+        now = jax.lax.map(lambda one: body.outputs(state.body, one[None]).value[0], window.agent_state[1:])
         after, info = agent.learn(state._replace(window=window._replace(next_value=now)))
         return after._replace(window=window), info
 
@@ -245,57 +250,61 @@ def run(
     readings: Sequence[str],
     rates: Sequence[float],
     seeds: Sequence[int],
+    *,
+    cores: int = 1,
     steps: int = STEPS,
 ) -> list[dict[str, Any]]:
     """All rows in `folder`, after those that were missing have been run."""
     place = pathlib.Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    with files.locked(place, what="study"):
+    with files.locked(place, what="study"), executor.workers(cores) as each:
         written = place / "rows.csv"
         rows = table.read(written) if written.exists() else []
         done = {(row["reading"], row["learning_rate"], row["seed"]) for row in rows}
-        for name in readings:
-            step = None
-            for rate in rates:
-                for seed in seeds:
-                    if (name, rate, seed) not in done:
-                        step = step or _compiled(READINGS[name], steps // PIECES)
-                        rows.append({"reading": name, "learning_rate": rate, "seed": seed} | step(rate, seed))
-                        rows.sort(
-                            key=lambda row: (
-                                list(READINGS).index(row["reading"]),
-                                row["learning_rate"],
-                                row["seed"],
-                            )
-                        )
-                        records.write_csv(written, rows, COLUMNS)
-                        print(", ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+        wanted = [run for run in itertools.product(readings, rates, seeds) if run not in done]
+        for count, row in enumerate(each(functools.partial(lived, steps), wanted), 1):
+            rows.append(row)
+            rows.sort(key=_order)
+            records.write_csv(written, rows, COLUMNS)
+            words = ", ".join(f"{key} {value}" for key, value in row.items())
+            print(f"{count:,} of {len(wanted):,}: {words}", flush=True)
         if rows:
             draw(place / "readings.png", rows)
     return rows
 
 
-def _compiled(reading: Reading, steps: int) -> Callable[[float, int], dict[str, Any]]:
-    """A function from learning rate and seed to the figures of a run, compiled once."""
+def _order(row: Mapping[str, Any]) -> tuple[int, float, int]:
+    return list(READINGS).index(row["reading"]), row["learning_rate"], row["seed"]
+
+
+def lived(steps: int, run: tuple[str, float, int]) -> dict[str, Any]:
+    """The row of one run, `steps` long: of a reading, a learning rate and a seed."""
+    name, rate, seed = run
+    world, (begin, live) = READINGS[name].world, _compiled(name, steps // PIECES)
+    life, rewards = begin(jnp.float32(rate), seed), []
+    for _ in range(PIECES):
+        life, totals = live(jnp.float32(rate), seed, life)
+        rewards.append(float(totals.reward))
+    balls = (steps // PIECES) / (world.rows - 1)
+    figures = {"total_reward": round(sum(rewards)), "late_misses": round(-rewards[-1] / balls, 5)}
+    return {"reading": name, "learning_rate": rate, "seed": seed} | figures
+
+
+@functools.cache
+def _compiled(name: str, steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The beginning of a life and `steps` of it, for any learning rate and seed."""
+    reading = READINGS[name]
 
     @jax.jit
     def begin(rate: Any, seed: Any) -> lifetimes.Life:
         return lifetimes.begin(reading.world, reading.agent(rate), reading.see, key=jax.random.key(seed))
 
-    @jax.jit
+    @functools.partial(jax.jit, donate_argnums=2)
     def live(rate: Any, seed: Any, life: lifetimes.Life) -> tuple[lifetimes.Life, Any]:
         key = jax.random.key(seed)
         return lifetimes.live(reading.world, reading.agent(rate), reading.see, life, steps, key=key)
 
-    def one(rate: float, seed: int) -> dict[str, Any]:
-        life, rewards = begin(jnp.float32(rate), seed), []
-        for _ in range(PIECES):
-            life, totals = live(jnp.float32(rate), seed, life)
-            rewards.append(float(totals.reward))
-        balls = steps / (reading.world.rows - 1)
-        return {"total_reward": round(sum(rewards)), "late_misses": round(-rewards[-1] / balls, 5)}
-
-    return one
+    return begin, live
 
 
 def summary(rows: Sequence[table.Row]) -> list[dict[str, Any]]:
@@ -361,13 +370,15 @@ def main(_: Sequence[str]) -> None:
     """Runs what flags say."""
     given = flags.FLAGS
     rates = [float(rate) for rate in given.rates] or list(reproduction.PAPER_RATES)
-    print(best_rates(run(given.output_dir, given.reading or list(READINGS), rates, range(given.seeds))))
+    readings, cores = given.reading or list(READINGS), executor.available(given.cores)
+    print(best_rates(run(given.output_dir, readings, rates, range(given.seeds), cores=cores)))
 
 
 if __name__ == "__main__":
     flags.DEFINE_multi_enum("reading", [], list(READINGS), "Readings; all of them by default.")
     flags.DEFINE_list("rates", [], "Learning rates; the paper's 28 by default.")
     flags.DEFINE_integer("seeds", 5, "Seeds 0, 1, … of each.", lower_bound=1)
+    flags.DEFINE_integer("cores", None, "Processes, one for each core; all cores by default.", lower_bound=1)
     flags.DEFINE_string("output_dir", "runs/readings", "The folder for rows and figure.")
     logging.set_verbosity(logging.WARNING)  # JAX tells of every backend that is not there
     app.run(main)
