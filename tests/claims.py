@@ -44,7 +44,7 @@ def findings():
     own_spg = _one("own_settings/summary.csv", game="leduc", value="nash_conv_average", learner="spg")
     phantom = _explorations("own_settings/summary.csv", game="phantom", value="nash_conv")
     phantom_spg = _one("own_settings/summary.csv", game="phantom", value="nash_conv", learner="spg")
-    rates = _own_rates("catch")
+    rates, pole_rates = _own_rates("catch"), _own_rates("cart_pole")
     last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
     met = table.select(table.read(STUDIES / "live/only_sampling_matches.csv"), {"game": "dark_hex"})
     hex_ = {
@@ -64,6 +64,9 @@ def findings():
         f"minus SPG, dropped: 1 {_difference(rates['dropped', 1])}, "
         f"0.1 {_difference(rates['dropped', 0.1])}, "
         f"0 {_difference(rates['dropped', 0])}; as written: 1 {_difference(rates['paper', 1])}",
+        f"minus SPG, as written: 1 {_difference(pole_rates['paper', 1])}, 0.1 "
+        f"{_difference(pole_rates['paper', 0.1])}, 0 {_difference(pole_rates['paper', 0])}; dropped: 1 "
+        f"{_difference(pole_rates['dropped', 1])}",
         f"NeuRD-CIX(1) minus SPG {_difference(pole_spg['0.00005'][1])}; at the best rate "
         f"{_difference(pole_spg['0.00002'][1])}",
         f"after 10M episodes: {_mean(leduc[0.01], 3)} at η = 0.01, {_mean(leduc[0], 3)} at 0, "
