@@ -37,6 +37,7 @@ PAPER_RATE = reproduction.PAPER_BEST["catch"]
 COLUMNS = ("reading", "learning_rate", "seed", "total_reward", "late_misses")
 """`late_misses`: the share of balls missed in the last tenth of the steps."""
 SPG = online.Options(learner="spg", common_mode="paper")
+ALL = dataclasses.replace(SPG, updated="all")
 _CONTINUING = catch.Catch()
 Build = Callable[[catch.Catch, Any], online.Agent]
 
@@ -62,21 +63,30 @@ class Reading:
         return lifetimes.sight(self.world, self.options)
 
 
-def rollouts(world: catch.Catch, learning_rate: Any) -> online.Agent:
+def rollouts(world: catch.Catch, learning_rate: Any, options: online.Options = ALL) -> online.Agent:
     """An update after every 32 steps alone, from all of them, each with a target cut off at the present."""
-    agent = lifetimes.paper_agent(world, _ALL, learning_rate=learning_rate)
+    agent = lifetimes.paper_agent(world, options, learning_rate=learning_rate)
 
     def learn(state: online.State) -> tuple[online.State, online.Info]:
-        zero = jnp.zeros((), state.window.reward.dtype)
-        return jax.lax.cond(
-            # The decision of this step is the newest: 32 complete ones stand before it.
-            state.time % SPG.window == 1,
-            agent.learn,
-            lambda state: (state, online.Info(zero, zero)),
-            state,
-        )
+        # The decision of this step is the newest: 32 complete ones stand before it.
+        return sometimes(state.time % SPG.window == 1, agent.learn, state)
 
     return agent._replace(learn=learn)
+
+
+def sometimes(
+    when: Any, learn: Callable[[online.State], tuple[online.State, online.Info]], state: online.State
+) -> tuple[online.State, online.Info]:
+    """`learn`, or nothing."""
+
+    def update(body: Any) -> tuple[Any, online.Info]:
+        after, info = learn(state._replace(body=body))
+        return after.body, info
+
+    # The body alone goes through: what a branch hands back as it came is copied at every step.
+    zero = jnp.zeros((), state.window.reward.dtype)
+    learnt, info = jax.lax.cond(when, update, lambda body: (body, online.Info(zero, zero)), state.body)
+    return state._replace(body=learnt), info
 
 
 def paper_network(
@@ -99,15 +109,10 @@ def one_step_actor(world: catch.Catch, learning_rate: Any) -> online.Agent:
     agent = online.agent(body, SPG)
 
     def learn(state: online.State) -> tuple[online.State, online.Info]:
-        # The body alone goes through: what a branch hands back as it came is copied at every step.
-        learnt, info = jax.lax.cond(state.time > SPG.window, update, skip, state.body, state.window)
-        return state._replace(body=learnt), info
+        return sometimes(state.time > SPG.window, update, state)
 
-    def skip(before: Any, window: online.Window) -> tuple[Any, online.Info]:
-        zero = jnp.zeros((), window.reward.dtype)
-        return before, online.Info(zero, zero)
-
-    def update(before: Any, window: online.Window) -> tuple[Any, online.Info]:
+    def update(state: online.State) -> tuple[online.State, online.Info]:
+        before, window = state.body, state.window
         first = jax.tree.map(lambda leaf: leaf[:1], window)
         rest = (window.reward, window.continuation, window.next_value)
         target = returns.lambda_returns(*rest, lambda_=SPG.lambda_, bootstrap=SPG.bootstrap)[:1]
@@ -123,7 +128,7 @@ def one_step_actor(world: catch.Catch, learning_rate: Any) -> online.Agent:
             target=target,
         )
         info = online.Info(policy.entropy(now.logits[0], first.legal[0]), target[0] - now.value[0])
-        return body.update(before, decision), info
+        return state._replace(body=body.update(before, decision)), info
 
     return agent._replace(learn=learn)
 
@@ -186,7 +191,16 @@ def zero_heads(world: catch.Catch, learning_rate: Any) -> online.Agent:
 def discounted(world: catch.Catch, learning_rate: Any) -> online.Agent:
     """Every step multiplies what follows by 0.9, rewards and values alike."""
     options = dataclasses.replace(SPG, bootstrap=1.0)
-    agent = lifetimes.paper_agent(world, options, learning_rate=learning_rate)
+    return discounting(lifetimes.paper_agent(world, options, learning_rate=learning_rate))
+
+
+def rollouts_discounted(world: catch.Catch, learning_rate: Any) -> online.Agent:
+    """Both."""
+    return discounting(rollouts(world, learning_rate, dataclasses.replace(ALL, bootstrap=1.0)))
+
+
+def discounting(agent: online.Agent) -> online.Agent:
+    """An agent to which every step is worth 0.9 of one."""
 
     def act(state: online.State, moment: online.Moment, *, key: Any) -> tuple[online.State, Any]:
         less = moment._replace(continuation=SPG.bootstrap * moment.continuation)
@@ -209,7 +223,6 @@ def recomputed(world: catch.Catch, learning_rate: Any) -> online.Agent:
     return agent._replace(learn=learn)
 
 
-_ALL = dataclasses.replace(SPG, updated="all")
 _CUT = catch.Catch(horizon=catch.Catch().rows - 1)
 READINGS: dict[str, Reading] = {
     "landing_cuts": Reading("a ball that lands ends the return", world=_CUT),
@@ -238,10 +251,21 @@ READINGS: dict[str, Reading] = {
         "the actor follows the one-step TD error, the critic the λ-return", build=one_step_actor
     ),
     "two_networks": Reading("actor and critic have a network each", build=two_networks),
-    # This network is dense, and so sees whole boards, as with _ALL.
-    "critic_torso": Reading("the torso learns from the critic alone", options=_ALL, build=critic_torso),
-    "rollouts": Reading("one update for every 32 steps, from all of them", options=_ALL, build=rollouts),
-    "all_states": Reading("all 32 states of the window are updated after every step", options=_ALL),
+    # This network is dense, and so sees whole boards, as with ALL.
+    "critic_torso": Reading("the torso learns from the critic alone", options=ALL, build=critic_torso),
+    "rollouts": Reading("one update for every 32 steps, from all of them", options=ALL, build=rollouts),
+    "rollouts_cut": Reading(
+        "one update for every 32 steps, and a ball that lands ends the return",
+        options=ALL,
+        world=_CUT,
+        build=rollouts,
+    ),
+    "rollouts_discounted": Reading(
+        "one update for every 32 steps, and 0.9 multiplies rewards too",
+        options=ALL,
+        build=rollouts_discounted,
+    ),
+    "all_states": Reading("all 32 states of the window are updated after every step", options=ALL),
 }
 
 
