@@ -3,9 +3,9 @@
     python studies/readings/readings.py --output_dir=runs/readings
     python studies/readings/readings.py --output_dir=runs/readings --reading=n_step --rates=0.00004,0.0018
 
-Each reading changes one thing in what `online.Options` documents. SPG learns in catch for 300,000 steps at
-each learning rate and seed. Rows are written as runs finish (rows.csv); called again, it resumes. The table
-and the figure are of all rows there are.
+Each reading changes one thing in what `online.Options` documents, or two. SPG learns in catch, or in cart
+pole, for 300,000 steps at each learning rate and seed. Rows are written as runs finish (rows.csv); called
+again, it resumes. The table and the figure are of all rows there are.
 """
 
 import os
@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import app, flags, logging
-from pohp_neurd.games import catch
+from pohp_neurd.games import cart_pole, catch
 
 from pohp_neurd import files, learners, neural, policy, returns
 from pohp_neurd.experiment import executor, reproduction
@@ -33,13 +33,13 @@ from pohp_neurd.online import agent as online
 from pohp_neurd.results import figures, records, table
 
 STEPS, PIECES = 300_000, 10
-PAPER_RATE = reproduction.PAPER_BEST["catch"]
-COLUMNS = ("reading", "learning_rate", "seed", "total_reward", "late_misses")
-"""`late_misses`: the share of balls missed in the last tenth of the steps."""
+COLUMNS = ("reading", "learning_rate", "seed", "total_reward", "losses_at_end")
+"""`losses_at_end`: balls missed, or falls, a step in the last tenth of the steps."""
 SPG = online.Options(learner="spg", common_mode="paper")
 ALL = dataclasses.replace(SPG, updated="all")
 _CONTINUING = catch.Catch()
-Build = Callable[[catch.Catch, Any], online.Agent]
+World = catch.Catch | cart_pole.CartPole
+Build = Callable[[Any, Any], online.Agent]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +48,13 @@ class Reading:
 
     words: str
     options: online.Options = SPG
-    world: catch.Catch = _CONTINUING
+    world: World = _CONTINUING
     build: Build | None = None
+
+    @property
+    def environment(self) -> str:
+        """As the paper calls it."""
+        return "catch" if isinstance(self.world, catch.Catch) else "cart_pole"
 
     def agent(self, learning_rate: Any) -> online.Agent:
         """The agent; the learning rate may be traced."""
@@ -63,7 +68,7 @@ class Reading:
         return lifetimes.sight(self.world, self.options)
 
 
-def rollouts(world: catch.Catch, learning_rate: Any, options: online.Options = ALL) -> online.Agent:
+def rollouts(world: World, learning_rate: Any, options: online.Options = ALL) -> online.Agent:
     """An update after every 32 steps alone, from all of them, each with a target cut off at the present."""
     agent = lifetimes.paper_agent(world, options, learning_rate=learning_rate)
 
@@ -90,7 +95,7 @@ def sometimes(
 
 
 def paper_network(
-    world: catch.Catch, learning_rate: Any, rule: learners.Rule | None = None, critic_cost: float = 1.0
+    world: World, learning_rate: Any, rule: learners.Rule | None = None, critic_cost: float = 1.0
 ) -> actor_critic.ActorCritic:
     """The documented network with its optimizer; SPG's, if no rule is given."""
     return by_rows.paper_network(
@@ -103,7 +108,7 @@ def paper_network(
     )
 
 
-def one_step_actor(world: catch.Catch, learning_rate: Any) -> online.Agent:
+def one_step_actor(world: World, learning_rate: Any) -> online.Agent:
     """The actor follows the one-step TD error; the λ-return is the critic's target alone."""
     body = paper_network(world, learning_rate)
     agent = online.agent(body, SPG)
@@ -133,7 +138,7 @@ def one_step_actor(world: catch.Catch, learning_rate: Any) -> online.Agent:
     return agent._replace(learn=learn)
 
 
-def critic_model(world: catch.Catch) -> policy.Model:
+def critic_model(world: World) -> policy.Model:
     """The paper's network, in which the actor's gradient stops at its head."""
     whole = neural.network(world.spec.observation_size, world.spec.num_actions, critic=True)
 
@@ -147,14 +152,14 @@ def critic_model(world: catch.Catch) -> policy.Model:
     return policy.Model(whole.init, apply)
 
 
-def critic_torso(world: catch.Catch, learning_rate: Any) -> online.Agent:
+def critic_torso(world: World, learning_rate: Any) -> online.Agent:
     """The torso learns from the critic alone."""
     adam = actor_critic.Adam(learning_rate, SPG.decay, SPG.epsilon)
     body = actor_critic.dense(critic_model(world), learners.rule("spg", 1.0), adam, common_mode="paper")
     return online.agent(body, SPG)
 
 
-def two_networks(world: catch.Catch, learning_rate: Any) -> online.Agent:
+def two_networks(world: World, learning_rate: Any) -> online.Agent:
     """Actor and critic have a torso each."""
     still = learners.Rule(lambda probabilities, *_: jnp.zeros_like(probabilities), lambda count: 1.0)
     actor = paper_network(world, learning_rate, critic_cost=0.0)
@@ -176,7 +181,7 @@ def two_networks(world: catch.Catch, learning_rate: Any) -> online.Agent:
     return online.agent(actor_critic.ActorCritic(init, outputs, update, parameters), SPG)
 
 
-def zero_heads(world: catch.Catch, learning_rate: Any) -> online.Agent:
+def zero_heads(world: World, learning_rate: Any) -> online.Agent:
     """Actor and critic begin at 0: the policy as uniform, the values as those of a world without losses."""
     agent = lifetimes.paper_agent(world, SPG, learning_rate=learning_rate)
     heads = world.spec.num_actions + 2  # the rows of the actions, of the value, and of their biases
@@ -188,13 +193,13 @@ def zero_heads(world: catch.Catch, learning_rate: Any) -> online.Agent:
     return agent._replace(init=init)
 
 
-def discounted(world: catch.Catch, learning_rate: Any) -> online.Agent:
+def discounted(world: World, learning_rate: Any) -> online.Agent:
     """Every step multiplies what follows by 0.9, rewards and values alike."""
     options = dataclasses.replace(SPG, bootstrap=1.0)
     return discounting(lifetimes.paper_agent(world, options, learning_rate=learning_rate))
 
 
-def rollouts_discounted(world: catch.Catch, learning_rate: Any) -> online.Agent:
+def rollouts_discounted(world: World, learning_rate: Any) -> online.Agent:
     """Both."""
     return discounting(rollouts(world, learning_rate, dataclasses.replace(ALL, bootstrap=1.0)))
 
@@ -209,7 +214,7 @@ def discounting(agent: online.Agent) -> online.Agent:
     return agent._replace(act=act)
 
 
-def recomputed(world: catch.Catch, learning_rate: Any) -> online.Agent:
+def recomputed(world: World, learning_rate: Any) -> online.Agent:
     """Values in the target are those of the network as it is at the update, not as it was on arrival."""
     body = paper_network(world, learning_rate)
     agent = online.agent(body, SPG)
@@ -265,6 +270,9 @@ READINGS: dict[str, Reading] = {
         options=ALL,
         build=rollouts_discounted,
     ),
+    "rollouts_cart_pole": Reading(
+        "one update for every 32 steps, in cart pole", options=ALL, world=cart_pole.CartPole(), build=rollouts
+    ),
     "all_states": Reading("all 32 states of the window are updated after every step", options=ALL),
 }
 
@@ -304,13 +312,12 @@ def _order(row: Mapping[str, Any]) -> tuple[int, float, int]:
 def lived(steps: int, run: tuple[str, float, int]) -> dict[str, Any]:
     """The row of one run, `steps` long: of a reading, a learning rate and a seed."""
     name, rate, seed = run
-    world, (begin, live) = READINGS[name].world, _compiled(name, steps // PIECES)
+    begin, live = _compiled(name, steps // PIECES)
     life, rewards = begin(jnp.float32(rate), seed), []
     for _ in range(PIECES):
         life, totals = live(jnp.float32(rate), seed, life)
         rewards.append(float(totals.reward))
-    balls = (steps // PIECES) / (world.rows - 1)
-    figures = {"total_reward": round(sum(rewards)), "late_misses": round(-rewards[-1] / balls, 5)}
+    figures = {"total_reward": round(sum(rewards)), "losses_at_end": abs(rewards[-1]) / (steps // PIECES)}
     return {"reading": name, "learning_rate": rate, "seed": seed} | figures
 
 
@@ -349,7 +356,8 @@ def best_rates(rows: Sequence[table.Row]) -> str:
     shown = []
     for (name,), here in table.groups(summary(rows), ["reading"]).items():
         best = max(here, key=lambda row: row["mean"])
-        paper = min(here, key=lambda row: abs(row["learning_rate"] - PAPER_RATE))
+        rate = reproduction.PAPER_BEST[READINGS[name].environment]
+        paper = min(here, key=lambda row: abs(row["learning_rate"] - rate))
         shown.append(
             {
                 "words": READINGS[name].words,
@@ -370,24 +378,29 @@ def best_rates(rows: Sequence[table.Row]) -> str:
             "seeds": "{seeds}",
             "best rate": "{best}",
             "reward there": "{mean}",
-            "reward at 0.0018": "{paper}",
+            "reward at the paper's rate": "{paper}",
         },
     )
 
 
 def draw(path: records.Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """A line of means over learning rates for each reading."""
-    with figures.figure(path, width=7.5, height=4.6) as page:
-        axes = page.subplots()
-        for index, ((name,), here) in enumerate(table.groups(summary(rows), ["reading"]).items()):
-            drawn = figures.look(index)._asdict()
-            axes.plot(
-                [row["learning_rate"] for row in here], [row["mean"] for row in here], label=name, **drawn
-            )
-        axes.axvline(PAPER_RATE, color="grey", linewidth=0.8)
-        axes.set_xscale("log")
-        axes.set(xlabel="learning rate", ylabel="accumulated reward, mean over seeds")
-        figures.legend_below(page, *axes.get_legend_handles_labels(), ncols=4)
+    """A line of means over learning rates for each reading; a panel for each world, with the paper's rate."""
+    drawn = table.groups(summary(rows), ["reading"])
+    environments = list(dict.fromkeys(READINGS[name].environment for (name,) in drawn))
+    with figures.figure(path, width=7.5, height=3.6 * len(environments) + 1.4) as page:
+        panels = page.subplots(len(environments), squeeze=False)[:, 0]
+        for environment, axes in zip(environments, panels, strict=True):
+            axes.axvline(reproduction.PAPER_BEST[environment], color="grey", linewidth=0.8)
+            axes.set_xscale("log")
+            axes.set(title=environment.replace("_", " "), ylabel="accumulated reward, mean over seeds")
+        for index, ((name,), here) in enumerate(drawn.items()):
+            axes = panels[environments.index(READINGS[name].environment)]
+            rates, means = ([row[key] for row in here] for key in ("learning_rate", "mean"))
+            axes.plot(rates, means, label=name, **figures.look(index)._asdict())
+        panels[-1].set(xlabel="learning rate")
+        lines = [axes.get_legend_handles_labels() for axes in panels]
+        handles, labels = (list(itertools.chain(*each)) for each in zip(*lines, strict=True))
+        figures.legend_below(page, handles, labels, ncols=4)
 
 
 def main(_: Sequence[str]) -> None:
