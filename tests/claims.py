@@ -54,8 +54,13 @@ def findings():
         )
     }
     swaps = {other: _explorations(f"swapping_catch/against_{other}.csv") for other in ("0", "spg")}
+    best, at = _readings()
     return [
-        f"it is 0.00004 | {_mean(catch[4e-5])} there, {_mean(catch[0.0018])} at 0.0018 (5 seeds)",
+        f"SPG's best rate in catch is {best('rollouts_cut')} (3 seeds), and 0.0018 has "
+        f"{at('rollouts_cut', 0.0018)}.",
+        f"in cart pole it is {best('rollouts_cart_pole')}, and the paper's 0.00005 has "
+        f"{at('rollouts_cart_pole', 5e-5)}.",
+        f"there it is 0.00004 | {_mean(catch[4e-5])} there, {_mean(catch[0.0018])} at 0.0018 (5 seeds)",
         f"0.00002 is ahead of 0.00005 by {_difference(pole[2e-5])}",
         f"catch, dropped: {_mean(dropped[1])} at 1, the best of six explorations",
         f"dropped: 0 minus 1 {_difference(dropped[0])}; as written {_difference(written[0])}",
@@ -144,6 +149,19 @@ def _explorations_in_the_paper():
     ]
 
 
+def readings():
+    """Of studies/readings/README.md, its prose."""
+    best, at = _readings()
+    return [
+        f"Best is {best('rollouts_cut')}, 0.0018 has {at('rollouts_cut', 0.0018)}, and 0.00004 "
+        f"{at('rollouts_cut', 4e-5)}.",
+        f"`rollouts` is best at {best('rollouts')}, `landing_cuts` at {best('landing_cuts')}; at 0.0018 they have "
+        f"{at('rollouts', 0.0018)} and {at('landing_cuts', 0.0018)}.",
+        f"the best rate is {best('rollouts_cart_pole')}, and the paper's 0.00005 has "
+        f"{at('rollouts_cart_pole', 5e-5)}.",
+    ]
+
+
 def swapping_catch():
     """Of studies/swapping_catch/README.md."""
     path = "swapping_catch/against"
@@ -163,6 +181,21 @@ def _one(file, **conditions):
     """The one row of a recorded summary that fits."""
     (row,) = table.select(table.read(STUDIES / file), conditions)
     return row
+
+
+def _readings():
+    """Two functions: a reading's best learning rate with its mean, and its mean at a rate."""
+    rows = table.read(STUDIES / "readings" / "rows.csv")
+    means = {
+        key: sum(row["total_reward"] for row in found) / len(found)
+        for key, found in table.groups(rows, ["reading", "learning_rate"]).items()
+    }
+
+    def best(name):
+        rate = max((key for key in means if key[0] == name), key=means.__getitem__)[1]
+        return f"{rate:f}".rstrip("0") + f" with {number(means[name, rate])}"
+
+    return best, lambda name, rate: number(means[name, rate])
 
 
 def _own_rates(environment):

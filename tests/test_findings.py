@@ -32,6 +32,7 @@ _DOCUMENTS = [
     ("studies/paper/README.md", claims.paper, [doc_tables.paper]),
     ("studies/self_play/exploration.md", claims.self_play, [doc_tables.self_play]),
     ("studies/swapping_catch/README.md", claims.swapping_catch, [doc_tables.swapping_catch]),
+    ("studies/readings/README.md", claims.readings, []),
 ]
 
 
