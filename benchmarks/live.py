@@ -6,8 +6,7 @@
 The peer is the earlier loop, kept below as it was: 256 slots of which each that ends is filled anew, one call
 of JAX a step for all of them, one update from all decisions. Both sides have the same network, game and
 learner, on one core. Times of one worker are CPU time, the median of repeats taken in turn, so that other
-work on the machine counts little; two workers are timed by the clock, on a machine that must be idle, with
-cores as fast as each other. Where they are not, the best turns of each side tell more than the median ones.
+work on the machine counts little; two workers are timed by the clock, on a machine that must be idle.
 """
 
 import os
@@ -339,12 +338,10 @@ def many_workers(name, count, batch, block, staleness):
                 on(side, 1)
                 taken[side].append(on(side, STRETCH))
     rates = {side: STRETCH * batch / np.median(found) for side, found in taken.items()}
-    best = {side: min(found) for side, found in taken.items()}
     print(
         f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, staleness "
         f"{staleness}, by the clock: {rates['many']:,.0f} episodes/s with {count} workers, "
-        f"{rates['one']:,.0f} with one: {rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x); "
-        f"{best['one'] / best['many']:.2f}x between the best turns of each"
+        f"{rates['one']:,.0f} with one: {rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)"
     )
 
 
