@@ -155,8 +155,8 @@ def readings():
     return [
         f"Best is {best('rollouts_cut')}, 0.0018 has {at('rollouts_cut', 0.0018)}, and 0.00004 "
         f"{at('rollouts_cut', 4e-5)}.",
-        f"`rollouts` is best at {best('rollouts')}, `landing_cuts` at {best('landing_cuts')}; at 0.0018 they have "
-        f"{at('rollouts', 0.0018)} and {at('landing_cuts', 0.0018)}.",
+        f"`rollouts` is best at {best('rollouts')}, `landing_cuts` at {best('landing_cuts')}; at 0.0018 they "
+        f"have {at('rollouts', 0.0018)} and {at('landing_cuts', 0.0018)}.",
         f"the best rate is {best('rollouts_cart_pole')}, and the paper's 0.00005 has "
         f"{at('rollouts_cart_pole', 5e-5)}.",
     ]
