@@ -81,11 +81,47 @@ class SequenceForm(NamedTuple):
     None where several recall states share a row of the table: then a table has no slot of its own."""
 
 
+class _Rectangle(NamedTuple):
+    """States of one level and one width."""
+
+    states: Int[np.ndarray, "n"]
+    """Recall states."""
+    actions: Int[np.ndarray, "n width"]
+    """Their legal actions; -1 for padding."""
+
+
+class _Recall(NamedTuple):
+    """Recall states, numbered agent by agent and level by level."""
+
+    at: Int[np.ndarray, "N"]
+    """The recall state of each decision; -1 elsewhere."""
+    information_state: Int[np.ndarray, "R"]
+    player: Int[np.ndarray, "R"]
+    level: Int[np.ndarray, "R"]
+    parent: Int[np.ndarray, "R"]
+    """The recall state of the agent's previous turn; -1 at its first."""
+    parent_action: Int[np.ndarray, "R"]
+
+
+class _Slots(NamedTuple):
+    """Where an agent's sequences stand in its plan."""
+
+    levels: list[list[_Rectangle]]
+    offsets: list[int]
+    """The first slot of each level in the plan."""
+    of: Int[np.ndarray, "R A"]
+    """The slot of every recall state and action in its level; -1 where there is none."""
+    state: Int[np.ndarray, "slots"]
+    """The recall state of every slot."""
+    action: Int[np.ndarray, "slots"]
+    """Its action; -1 for padding."""
+
+
 class Layout(NamedTuple):
     """What a form and its arrivals have in common."""
 
-    recall: "_Recall"
-    slots: list["_Slots"]
+    recall: _Recall
+    slots: list[_Slots]
     last: list[Int[np.ndarray, "N"]]
     """Of every agent, the place in its plan of the last sequence on the way to each history; 0 for none."""
     padding: int
@@ -174,19 +210,6 @@ def arrivals(
     return Arrivals(tuple(sums), place)
 
 
-class _Recall(NamedTuple):
-    """Recall states, numbered agent by agent and level by level."""
-
-    at: Int[np.ndarray, "N"]
-    """The recall state of each decision; -1 elsewhere."""
-    information_state: Int[np.ndarray, "R"]
-    player: Int[np.ndarray, "R"]
-    level: Int[np.ndarray, "R"]
-    parent: Int[np.ndarray, "R"]
-    """The recall state of the agent's previous turn; -1 at its first."""
-    parent_action: Int[np.ndarray, "R"]
-
-
 def _recall_states(tree: trees.Tree) -> _Recall:
     before, action, turns = (
         trees.at_turn(values, tree.player)
@@ -221,29 +244,6 @@ def _recall_states(tree: trees.Tree) -> _Recall:
         parent=np.where(before[witness] >= 0, number[provisional[before[witness]]], -1),
         parent_action=action[witness],
     )
-
-
-class _Rectangle(NamedTuple):
-    """States of one level and one width."""
-
-    states: Int[np.ndarray, "n"]
-    """Recall states."""
-    actions: Int[np.ndarray, "n width"]
-    """Their legal actions; -1 for padding."""
-
-
-class _Slots(NamedTuple):
-    """Where an agent's sequences stand in its plan."""
-
-    levels: list[list[_Rectangle]]
-    offsets: list[int]
-    """The first slot of each level in the plan."""
-    of: Int[np.ndarray, "R A"]
-    """The slot of every recall state and action in its level; -1 where there is none."""
-    state: Int[np.ndarray, "slots"]
-    """The recall state of every slot."""
-    action: Int[np.ndarray, "slots"]
-    """Its action; -1 for padding."""
 
 
 def _slots(tree: trees.Tree, recall: _Recall, agent: int, padding: int) -> _Slots:
