@@ -62,7 +62,8 @@ def findings():
         f"{at('rollouts_cart_pole', 5e-5)}.",
         f"there it is 0.00004 | {_mean(catch[4e-5])} there, {_mean(catch[0.0018])} at 0.0018 (5 seeds)",
         f"0.00002 is ahead of 0.00005 by {_difference(pole[2e-5])}",
-        f"catch, dropped: {_mean(dropped[1])} at 1, the best of six explorations",
+        f"catch, dropped: {_mean(dropped[1])} at 1, the best of six explorations; 0.1 and 0.3 cannot be "
+        "told from it",
         f"dropped: 0 minus 1 {_difference(dropped[0])}; as written {_difference(written[0])}",
         f"as written, at 0.00004: minus SPG {_difference(catch_spg[1])}",
         f"at 0.00005 0.3 minus 0.1 {_difference(tenth[0.3])}",
