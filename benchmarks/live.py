@@ -6,7 +6,8 @@
 The peer is the earlier loop, kept below as it was: 256 slots of which each that ends is filled anew, one call
 of JAX a step for all of them, one update from all decisions. Both sides have the same network, game and
 learner, on one core. Times of one worker are CPU time, the median of repeats taken in turn, so that other
-work on the machine counts little; two workers are timed by the clock, on a machine that must be idle.
+work on the machine counts little; two workers are timed by the clock, on a machine that must be idle. Beside
+them stand as many runs of one worker that share nothing but the machine, a core each: what it gives at most.
 """
 
 import os
@@ -16,6 +17,7 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_paralleli
 
 import argparse
 import functools
+import multiprocessing
 import time
 
 import jax
@@ -308,8 +310,7 @@ def games_alone(world, played):
     return call
 
 
-def many_workers(name, count, batch, block, staleness):
-    """Episodes a second by the clock, of one worker, which is this process, and of `count`."""
+def config_of(name, batch, block, staleness):
     config = game_config.Config(
         game=name,
         policy="neural",
@@ -319,29 +320,78 @@ def many_workers(name, count, batch, block, staleness):
         hidden_layers=TORSO,
         staleness=staleness,
     )
-    config = game_config.resolved(config, "live")
+    return game_config.resolved(config, "live")
+
+
+def stretches(trainer, collect):
+    """A function of a number of updates: goes on learning so far, and says how long it took by the clock."""
+    state = train.init(trainer)
+
+    def on(updates):
+        nonlocal state
+        begun = time.perf_counter()
+        state, *_ = train.updates(trainer, state, updates, collect)
+        return time.perf_counter() - begun
+
+    on(BEFORE)
+    return on
+
+
+def apart(line, core, config):
+    """A run of one worker in a process and on a core of its own, as far as it is told to go on."""
+    os.sched_setaffinity(0, {core})
+    executor.make_small_calls()
+    on = stretches(live.trainer(config), train.here)
+    line.send(None)
+    while updates := line.recv():
+        line.send(on(updates))
+
+
+def many_workers(name, count, batch, block, staleness):
+    """Episodes a second by the clock: of one worker, this process; of `count`; and of `count` runs."""
+    config = config_of(name, batch, block, staleness)
     trainer = live.trainer(config)
-    states = dict.fromkeys(("one", "many"), train.init(trainer))
+    spawn, cores = multiprocessing.get_context("spawn"), sorted(os.sched_getaffinity(0))
+    pipes = [spawn.Pipe() for _ in range(count)]
+    runs = [
+        spawn.Process(target=apart, args=(theirs, cores[i % len(cores)], config), daemon=True)
+        for i, (_, theirs) in enumerate(pipes)
+    ]
+    for run in runs:
+        run.start()
+    lines = [ours for ours, _ in pipes]
+
+    def side_by_side(updates):
+        for line in lines:
+            line.send(updates)
+        return len(lines) / sum(1 / line.recv() for line in lines)
+
     with live.crew(config, game_config.Actors(workers=count), trainer) as crew:
-        collects = {"one": train.here, "many": crew.collect}
-
-        def on(side, updates):
-            begun = time.perf_counter()
-            states[side], *_ = train.updates(trainer, states[side], updates, collects[side])
-            return time.perf_counter() - begun
-
-        for side in collects:
-            on(side, BEFORE)
-        taken = {side: [] for side in collects}
+        sides = {
+            "one": stretches(trainer, train.here),
+            "many": stretches(trainer, crew.collect),
+            "apart": side_by_side,
+        }
+        for line in lines:
+            line.recv()
+        taken = {side: [] for side in sides}
         for _ in range(REPEATS):
-            for side in collects:
-                on(side, 1)
-                taken[side].append(on(side, STRETCH))
+            for side, on in sides.items():
+                on(1)
+                taken[side].append(on(STRETCH))
+    for line, run in zip(lines, runs, strict=True):
+        line.send(0)
+        run.join()
     rates = {side: STRETCH * batch / np.median(found) for side, found in taken.items()}
+    rates["apart"] *= count
     print(
         f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, staleness "
         f"{staleness}, by the clock: {rates['many']:,.0f} episodes/s with {count} workers, "
         f"{rates['one']:,.0f} with one: {rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)"
+    )
+    print(
+        f"    {count} runs of one worker side by side, which share nothing: "
+        f"{rates['apart']:,.0f} episodes/s, {rates['apart'] / rates['one']:.2f}x"
     )
 
 

@@ -12,6 +12,7 @@ from pohp_neurd.games import cart_pole, catch
 from pohp_neurd import learners, neural
 from pohp_neurd.online import actor_critic, lifetimes
 from pohp_neurd.online import agent as online
+from pohp_neurd.online.options import UPDATED
 
 jit_options = {"compiler_options": {"xla_cpu_multi_thread_eigen": False}}
 
@@ -93,6 +94,8 @@ class SlowAgent:
         o, stop = self.options, len(self.consequences)
         if o.updated == "oldest":
             chosen = [stop - o.window] if stop >= o.window else []
+        elif o.updated == "rollout" and stop % o.window:
+            chosen = []
         else:
             chosen = list(range(max(0, stop - o.window), stop))
         if not chosen:
@@ -133,15 +136,18 @@ COMBINATIONS = [
     online.Options("spg", baseline="none", bootstrapped="last"),
     online.Options("neurd_cix", common_mode="dropped", probability="update"),
     online.Options("neurd_cix", updated="all", baseline="none", probability="update"),
+    online.Options("neurd_cix", updated="rollout", window=4),
+    online.Options("spg", updated="rollout", window=1),
     online.Options("neurd_cix", window=1, lambda_=0.5, epsilon=1e-3, critic_cost=0.3),
 ]
+QUICK = [o for o in COMBINATIONS if o.updated == "rollout" or o in COMBINATIONS[2:4]]
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "options",
-    COMBINATIONS[2:4]
-    + [pytest.param(options, marks=pytest.mark.slow) for options in COMBINATIONS[:2] + COMBINATIONS[4:]],
+    QUICK
+    + [pytest.param(options, marks=pytest.mark.slow) for options in COMBINATIONS if options not in QUICK],
     ids=str,
 )
 def test_200_steps_equal_the_slow_agent(options):
@@ -181,6 +187,18 @@ def test_200_steps_equal_the_slow_agent(options):
             assert worst_relative_error(slow, parameters) < 1e-6, f"step {step}"
             moved = max(moved, float(jnp.max(jnp.abs(parameters["actor"]["b"]))))
         assert moved > 10 * learning_rate
+
+
+@pytest.mark.parametrize("updated", UPDATED)
+def test_updates_are_as_many_as_the_options_say(updated):
+    options, world, torso = online.Options("spg", updated=updated, window=7), catch.Catch(), (4, 5)
+    agent = lifetimes.paper_agent(world, options, learning_rate=0.1, torso=torso)
+    see, key = lifetimes.sight(world, options, torso), jax.random.key(0)
+    life = lifetimes.begin(world, agent, see, key=key)
+    step = jax.jit(lambda life: lifetimes.live(world, agent, see, life, 1, key=key)[0])
+    for steps in range(1, 40):
+        life = step(life)
+        assert int(life.agent.body.updates) == options.updates(steps), steps
 
 
 @pytest.mark.thorough
@@ -305,7 +323,7 @@ def test_catch_is_learnt(learner, common_mode):
     ("name", "value", "sentence"),
     [
         ("learner", "reinforce", "learner must be one of spg, neurd, neurd_cix, but is 'reinforce'."),
-        ("updated", "newest", "updated must be one of oldest, all, but is 'newest'."),
+        ("updated", "newest", "updated must be one of oldest, all, rollout, but is 'newest'."),
         ("window", 0, "window must be at least 1, but is 0."),
         ("decay_start", 0, "decay_start must be at least 1, but is 0."),
         ("exploration_decay", -1.0, "exploration_decay must be a finite number of at least 0, but is -1."),

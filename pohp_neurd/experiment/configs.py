@@ -102,7 +102,8 @@ class SingleAgent:
     width: int = field(256, "Units of each hidden layer.", check=checks.count)
     updated: str = field(
         "oldest",
-        "States of the 32-step window that learn at each step: oldest or all.",
+        "States of the 32-step window that learn: at each step the oldest or all; rollout: all, but every 32 "
+        "steps.",
         topic="How the paper is read",
     )
     baseline: str = field("critic", "What is subtracted from returns: critic or none.")

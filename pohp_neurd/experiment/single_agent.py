@@ -74,16 +74,18 @@ def task(config: Config, work: Callable[..., Iterable[Any]], num_lanes: int) -> 
         totals, steps = state.totals, interval * config.interval
         assert totals is not None, "rows are of an interval"
         before = earlier[-len(settings) :] or [{"total_reward": 0.0, "episodes": 0}] * len(settings)
-        first = 1 if config.updated == "all" else config.options().window
+        options = config.options()
+        # Entropy and error are 0 where there is no update: of 32 steps 31, of rollouts.
+        mean_over = config.interval / (options.window if options.updated == "rollout" else 1)
         return [
             {
-                "updates": max(0, steps - first),
+                "updates": options.updates(steps),
                 "episodes": past["episodes"] + int(totals.episodes[index]),
                 "steps": steps,
                 "reward": float(totals.reward[index]),
                 "total_reward": past["total_reward"] + float(totals.reward[index]),
-                "entropy": round(float(totals.entropy[index]) / config.interval, 6),
-                "critic_error": round(float(np.sqrt(totals.squared_error[index] / config.interval)), 6),
+                "entropy": round(float(totals.entropy[index]) / mean_over, 6),
+                "critic_error": round(float(np.sqrt(totals.squared_error[index] / mean_over)), 6),
                 **dict(zip(_SETTING, setting, strict=True)),
             }
             for index, (setting, past) in enumerate(zip(settings, before, strict=True))

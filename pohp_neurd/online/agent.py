@@ -60,7 +60,7 @@ class Info(NamedTuple):
     """What a researcher plots of one step."""
 
     entropy: Float[Array, ""]
-    """Of the policy at the oldest state of the window; 0 before the first update, as the error."""
+    """Of the policy at the oldest state of the window; 0 where there is no update, as the error."""
     critic_error: Float[Array, ""]
     """Target less value at that state."""
 
@@ -73,7 +73,7 @@ class Agent(NamedTuple):
     act: Callable[..., tuple[State, Int[Array, ""]]]
     """(state, moment, *, key) -> state with the decision in its window, and the action."""
     learn: Callable[[State], tuple[State, Info]]
-    """One update from the window; none before the window holds a complete target."""
+    """One update from the window; none before the window holds a complete target, or between rollouts."""
     parameters: Callable[[State], types.Parameters]
     """The network's parameters, in the layout of `neural.network`, to look at."""
 
@@ -81,7 +81,7 @@ class Agent(NamedTuple):
 def agent(body: actor_critic.ActorCritic, options: Options) -> Agent:
     """The online agent around a network with its optimizer."""
     size = options.window
-    learning = size if options.updated == "all" else 1
+    learning = 1 if options.updated == "oldest" else size
 
     def init(moment: Moment, *, key: types.Key) -> State:
         def empty(leaf: Array) -> Array:
@@ -123,9 +123,11 @@ def agent(body: actor_critic.ActorCritic, options: Options) -> Agent:
         # The window fills from its new end; what lies before the first decision has no weight. Without any
         # complete decision the update is skipped: one without a gradient would still advance Adam's clock.
         complete = jnp.arange(learning, dtype=jnp.int32) > size - state.time
-        learnt, info = jax.lax.cond(
-            jnp.any(complete), learn_from_window, skip, state.body, state.window, complete
-        )
+        now = jnp.any(complete)
+        if options.updated == "rollout":
+            # Only the newest decision has been followed by nothing yet: those before it are all new.
+            now &= state.time % size == 1 % size
+        learnt, info = jax.lax.cond(now, learn_from_window, skip, state.body, state.window, complete)
         return State(learnt, state.window, state.time), info
 
     def skip(before: Any, window: Window, complete: Bool[Array, "n"]) -> tuple[Any, Info]:

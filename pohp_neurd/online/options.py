@@ -4,6 +4,8 @@ import dataclasses
 
 from pohp_neurd import checks
 
+UPDATED = ("oldest", "all", "rollout")
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -12,8 +14,9 @@ class Options:
     learner: str = "neurd_cix"
     """spg, neurd or neurd_cix."""
     updated: str = "oldest"
-    """Which states of the window learn at each step: the `oldest`, with its full target, or `all`, the
-    newer ones with targets cut off at the present; `all` takes the mean of their gradients."""
+    """Which states of the window learn, and when: at each step the `oldest`, with its full target, or `all`,
+    the newer ones with targets cut off at the present; or all of them once, when the window is full of new
+    ones: a `rollout`. All take the mean of their gradients."""
     baseline: str = "critic"
     """What is subtracted from the return in the direction: the `critic`'s value now, or `none`."""
     common_mode: str = checks.COMMON_MODE
@@ -38,7 +41,7 @@ class Options:
 
     def __post_init__(self) -> None:
         checks.one_of("learner", self.learner, checks.LEARNERS)
-        checks.one_of("updated", self.updated, ("oldest", "all"))
+        checks.one_of("updated", self.updated, UPDATED)
         checks.one_of("baseline", self.baseline, ("critic", "none"))
         checks.one_of("common_mode", self.common_mode, checks.COMMON_MODES)
         checks.one_of("probability", self.probability, ("acting", "update"))
@@ -51,3 +54,10 @@ class Options:
         checks.non_negative("exploration_decay", self.exploration_decay)
         for name in ("window", "decay_start"):
             checks.count(name, getattr(self, name))
+
+    def updates(self, steps: int) -> int:
+        """How many updates `steps` decisions have brought."""
+        complete = max(0, steps - 1)  # the last has not been followed by anything yet
+        if self.updated == "rollout":
+            return complete // self.window
+        return complete if self.updated == "all" else max(0, steps - self.window)

@@ -39,7 +39,7 @@ PAPER = pathlib.Path(__file__).resolve().parents[1] / "paper"
 COLUMNS = ("reading", "learning_rate", "seed", "total_reward", "losses_at_end")
 """`losses_at_end`: balls missed, or falls, a step in the last tenth of the steps."""
 SPG = online.Options(learner="spg", common_mode="paper")
-ALL = dataclasses.replace(SPG, updated="all")
+ALL, ROLLOUT = (dataclasses.replace(SPG, updated=which) for which in ("all", "rollout"))
 _CONTINUING = catch.Catch()
 World = catch.Catch | cart_pole.CartPole
 Build = Callable[[Any, Any], online.Agent]
@@ -71,32 +71,6 @@ class Reading:
         return lifetimes.sight(self.world, self.options)
 
 
-def rollouts(world: World, learning_rate: Any, options: online.Options = ALL) -> online.Agent:
-    """An update after every 32 steps alone, from all of them, each with a target cut off at the present."""
-    agent = lifetimes.paper_agent(world, options, learning_rate=learning_rate)
-
-    def learn(state: online.State) -> tuple[online.State, online.Info]:
-        # The decision of this step is the newest: 32 complete ones stand before it.
-        return sometimes(state.time % SPG.window == 1, agent.learn, state)
-
-    return agent._replace(learn=learn)
-
-
-def sometimes(
-    when: Any, learn: Callable[[online.State], tuple[online.State, online.Info]], state: online.State
-) -> tuple[online.State, online.Info]:
-    """`learn`, or nothing."""
-
-    def update(body: Any) -> tuple[Any, online.Info]:
-        after, info = learn(state._replace(body=body))
-        return after.body, info
-
-    # The body alone goes through: what a branch hands back as it came is copied at every step.
-    zero = jnp.zeros((), state.window.reward.dtype)
-    learnt, info = jax.lax.cond(when, update, lambda body: (body, online.Info(zero, zero)), state.body)
-    return state._replace(body=learnt), info
-
-
 def paper_network(
     world: World, learning_rate: Any, rule: learners.Rule | None = None, critic_cost: float = 1.0
 ) -> actor_critic.ActorCritic:
@@ -117,10 +91,17 @@ def one_step_actor(world: World, learning_rate: Any) -> online.Agent:
     agent = online.agent(body, SPG)
 
     def learn(state: online.State) -> tuple[online.State, online.Info]:
-        return sometimes(state.time > SPG.window, update, state)
+        zero = jnp.zeros((), state.window.reward.dtype)
+        # The body alone goes through: what a branch hands back as it came is copied at every step.
+        learnt, info = jax.lax.cond(
+            state.time > SPG.window,
+            lambda before: update(before, state.window),
+            lambda before: (before, online.Info(zero, zero)),
+            state.body,
+        )
+        return state._replace(body=learnt), info
 
-    def update(state: online.State) -> tuple[online.State, online.Info]:
-        before, window = state.body, state.window
+    def update(before: Any, window: online.Window) -> tuple[Any, online.Info]:
         first = jax.tree.map(lambda leaf: leaf[:1], window)
         rest = (window.reward, window.continuation, window.next_value)
         target = returns.lambda_returns(*rest, lambda_=SPG.lambda_, bootstrap=SPG.bootstrap)[:1]
@@ -136,7 +117,7 @@ def one_step_actor(world: World, learning_rate: Any) -> online.Agent:
             target=target,
         )
         info = online.Info(policy.entropy(now.logits[0], first.legal[0]), target[0] - now.value[0])
-        return state._replace(body=body.update(before, decision)), info
+        return body.update(before, decision), info
 
     return agent._replace(learn=learn)
 
@@ -204,7 +185,8 @@ def discounted(world: World, learning_rate: Any) -> online.Agent:
 
 def rollouts_discounted(world: World, learning_rate: Any) -> online.Agent:
     """Both."""
-    return discounting(rollouts(world, learning_rate, dataclasses.replace(ALL, bootstrap=1.0)))
+    options = dataclasses.replace(ROLLOUT, bootstrap=1.0)
+    return discounting(lifetimes.paper_agent(world, options, learning_rate=learning_rate))
 
 
 def discounting(agent: online.Agent) -> online.Agent:
@@ -261,20 +243,17 @@ READINGS: dict[str, Reading] = {
     "two_networks": Reading("actor and critic have a network each", build=two_networks),
     # This network is dense, and so sees whole boards, as with ALL.
     "critic_torso": Reading("the torso learns from the critic alone", options=ALL, build=critic_torso),
-    "rollouts": Reading("one update for every 32 steps, from all of them", options=ALL, build=rollouts),
+    "rollouts": Reading("one update for every 32 steps, from all of them", ROLLOUT),
     "rollouts_cut": Reading(
-        "one update for every 32 steps, and a ball that lands ends the return",
-        options=ALL,
-        world=_CUT,
-        build=rollouts,
+        "one update for every 32 steps, and a ball that lands ends the return", ROLLOUT, world=_CUT
     ),
     "rollouts_discounted": Reading(
         "one update for every 32 steps, and 0.9 multiplies rewards too",
-        options=ALL,
+        ROLLOUT,
         build=rollouts_discounted,
     ),
     "rollouts_cart_pole": Reading(
-        "one update for every 32 steps, in cart pole", options=ALL, world=cart_pole.CartPole(), build=rollouts
+        "one update for every 32 steps, in cart pole", ROLLOUT, world=cart_pole.CartPole()
     ),
     "all_states": Reading("all 32 states of the window are updated after every step", options=ALL),
 }

@@ -65,6 +65,25 @@ def test_a_run_leaves_its_files(finished):
     json.dumps(figures)
 
 
+def test_rows_of_rollouts_are_means_over_their_updates(tmp_path):
+    config = dataclasses.replace(
+        CONFIG,
+        explorations=(1.0,),
+        learning_rates=(1e-9,),
+        seeds=1,
+        updated="rollout",
+        num_steps=640,
+        interval=320,
+    )
+    single_agent.run(config, tmp_path / "run")
+    first, second = table.read(tmp_path / "run" / "metrics.csv")
+    # The update of step 320 comes with step 321.
+    assert (first["updates"], second["updates"]) == (9, 19)
+    # A network that hardly moves plays much as it began: near uniform, at all of an interval's updates.
+    assert second["entropy"] == pytest.approx(np.log(3), rel=0.1)
+    assert first["entropy"] == pytest.approx(0.9 * second["entropy"], rel=0.1)
+
+
 def test_a_resumed_run_is_the_same_to_the_bit(finished, tmp_path):
     folder = tmp_path / "cut"
     single_agent.run(CONFIG, folder, stop_after=3)
