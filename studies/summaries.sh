@@ -3,7 +3,7 @@ set -e
 S="python run_scripts/summarise.py"
 C=studies/paper/catch P=studies/paper/cart_pole N=studies/swapping_catch G=studies/self_play/exploration
 BY=--by=learner,exploration,exploration_decay
-for rate in 0.00004 0.001797; do
+for rate in 0.00004 0.00008 0.001797; do
   $S --input=$C/results.csv --where=learning_rate=$rate --against=learner=spg --output=$C/against_spg_$rate.csv
   $S --input=$C/results.csv --where=learning_rate=$rate --against=exploration=1 --output=$C/against_1_$rate.csv
 done
@@ -13,7 +13,7 @@ for rate in 0.00002 0.00005; do
   $S --input=$P/results.csv --where=learning_rate=$rate --against=exploration=1 --output=$P/against_1_$rate.csv
   $S --input=$P/results.csv --where=learning_rate=$rate --against=exploration=0.1 --output=$P/against_0.1_$rate.csv
 done
-$S --input=$C/results.csv --where=learner=spg --by=learning_rate --against=learning_rate=0.00005 --output=$C/against_rate.csv
+$S --input=$C/results.csv --where=learner=spg --by=learning_rate --against=learning_rate=0.00008 --output=$C/against_rate.csv
 $S --input=$P/results.csv --where=learner=spg --by=learning_rate --against=learning_rate=0.00005 --output=$P/against_rate.csv
 for value in total_reward losses_per_step_at_end; do
   $S --input=$N/results.csv $BY --value=$value --output=$N/$value.csv

@@ -25,13 +25,16 @@ def mean(row):
 
 
 def paper(cell=interval):
-    """Accumulated reward at the best learning rate here and at the paper's: studies/paper."""
-    heads = ["", "SPG", "η = 0", "0.01", "0.03", "0.1", "0.3", "1"]
+    """Accumulated reward at the best learning rates here and at the paper's: studies/paper."""
+    explorations = (0, 0.01, 0.03, 0.1, 0.3, 1)
+    heads = ["", "SPG", "η = 0", *map(str, explorations[1:])]
     lines = [heads, ["---"] * len(heads)]
-    chosen = {"catch": ("0.00004", "0.001797"), "cart_pole": ("0.00002", "0.00005")}
+    chosen = {"catch": ("0.00004", "0.00008", "0.001797"), "cart_pole": ("0.00002", "0.00005")}
     for environment, rate in ((name, rate) for name, rates in chosen.items() for rate in rates):
         rows = table.read(STUDIES / "paper" / environment / f"explorations_{rate}.csv")
-        lines.append([f"{environment.replace('_', ' ')} at {rate}", *map(cell, rows)])
+        found = {row["exploration"]: row for row in rows}
+        cells = [cell(found[exploration]) for exploration in ("", *explorations)]
+        lines.append([f"{environment.replace('_', ' ')} at {rate}", *cells])
     return _table(lines)
 
 
