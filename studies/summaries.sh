@@ -32,3 +32,14 @@ for environment in catch cart_pole; do
   $S --input=studies/own_rates/report_results.csv --where=environment=$environment --by=learner,common_mode,exploration,learning_rate \
     --against=learner=spg --output=studies/own_rates/against_spg_$environment.csv
 done
+R=studies/readings
+$S --input=$R/rollouts_results.csv --where=environment=catch,learning_rate=0.001797 --by=learner,common_mode,exploration \
+  --against=learner=spg --output=$R/against_spg_catch.csv
+$S --input=$R/rollouts_results.csv --where=environment=cart_pole --by=learner,common_mode,exploration \
+  --against=learner=spg --output=$R/against_spg_cart_pole.csv
+for mode in paper dropped; do
+  $S --input=$R/rollouts_results.csv --where=environment=catch,learner=neurd_cix,common_mode=$mode --against=exploration=1 \
+    --output=$R/against_1_$mode.csv
+done
+$S --input=$R/rollouts_results.csv --where=environment=catch,learner=spg --by=learning_rate --against=learning_rate=0.001797 \
+  --output=$R/against_rate.csv

@@ -111,10 +111,10 @@ def _learning_rates():
         f"told from it ({_difference(catch_20[5e-5])}, {_difference(catch_20[4e-5])}).",
         f"At 0.0018 it is {_mean(catch[0.0018])}",
         f"hump at 0.00251 ({_mean(catch[0.00251])})",
-        f"of 28 rates, 5 seeds each, 0.00002 is best ({_mean(pole[2e-5])}), then 0.00004 "
-        f"({_mean(pole[4e-5])}), "
-        f"0.00001 ({_mean(pole[1e-5])}) and 0.00005 ({_mean(pole[5e-5])}).",
-        f"With 20 seeds 0.00002 is ahead of 0.00005 by {_difference(pole_20[2e-5])};",
+        f"of 28 rates, 20 seeds each, 0.00002 is best ({_mean(pole[2e-5])}), then 0.00001 "
+        f"({_mean(pole[1e-5])}), "
+        f"0.00004 ({_mean(pole[4e-5])}) and 0.00005 ({_mean(pole[5e-5])}).",
+        f"0.00002 is ahead of 0.00005 by {_difference(pole_20[2e-5])};",
     ]
 
 

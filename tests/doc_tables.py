@@ -43,6 +43,23 @@ def paper_means():
     return paper(mean)
 
 
+def rollouts():
+    """SPG and NeuRD-CIX with one update for every 32 steps: studies/readings."""
+    explorations = (0, 0.01, 0.03, 0.1, 0.3, 1)
+    heads = ["", "SPG", "η = 0", *map(str, explorations[1:])]
+    lines = [heads, ["---"] * len(heads)]
+    for name, environment, mode in (
+        ("catch at 0.001797, as written", "catch", "paper"),
+        ("catch at 0.001797, common mode dropped", "catch", "dropped"),
+        ("cart pole at 0.00005, as written", "cart_pole", "paper"),
+    ):
+        rows = table.read(STUDIES / "readings" / f"against_spg_{environment}.csv")
+        found = {row["exploration"]: row for row in rows if row["common_mode"] == mode}
+        spg = interval(found[""]) if "" in found else ""  # it has no common mode
+        lines.append([name, spg, *(interval(found[each]) for each in explorations)])
+    return _table(lines)
+
+
 def self_play():
     """NashConv in tabular self-play over exploration: studies/self_play/exploration.md."""
     columns = ("nash_conv", "nash_conv_average")

@@ -17,6 +17,7 @@ import pytest
     [
         ("README.md", doc_tables.paper_means),
         ("studies/paper/README.md", doc_tables.paper),
+        ("studies/readings/README.md", doc_tables.rollouts),
         ("studies/self_play/exploration.md", doc_tables.self_play),
         ("studies/swapping_catch/README.md", doc_tables.swapping_catch),
     ],
@@ -32,7 +33,7 @@ _DOCUMENTS = [
     ("studies/paper/README.md", claims.paper, [doc_tables.paper]),
     ("studies/self_play/exploration.md", claims.self_play, [doc_tables.self_play]),
     ("studies/swapping_catch/README.md", claims.swapping_catch, [doc_tables.swapping_catch]),
-    ("studies/readings/README.md", claims.readings, []),
+    ("studies/readings/README.md", claims.readings, [doc_tables.rollouts]),
 ]
 
 

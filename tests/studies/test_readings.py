@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import readings
 
+from pohp_neurd.experiment import configs, grid
 from pohp_neurd.online import by_rows, lifetimes
 from pohp_neurd.results import table
 
@@ -146,3 +147,21 @@ def test_the_readme_says_what_the_rows_say():
     rows = table.read(RECORDED / "rows.csv")
     assert {row["reading"] for row in rows} <= set(readings.READINGS)
     assert readings.best_rates(rows) in (RECORDED / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_grid_of_rollouts_is_of_their_readings_and_of_fresh_seeds():
+    settings = grid.settings(grid.read(RECORDED / "rollouts.json"))
+    of_readings = {row["seed"] for row in table.read(RECORDED / "rows.csv")}
+    names = {"catch": "rollouts_cut", "cart_pole": "rollouts_cart_pole"}
+    for setting in settings:
+        flags = dict(setting.flags)
+        assert flags.pop("seed") not in of_readings
+        for swept in ("exploration", "learning_rate"):
+            flags.pop(swept, None)
+        config = configs.SingleAgent(**flags)
+        reading = readings.READINGS[names[config.environment]]
+        assert config.world() == reading.world
+        as_read = dataclasses.replace(config.options(), learner="spg", common_mode="paper")
+        assert as_read == reading.options
+    recorded = {row["id"] for row in table.read(RECORDED / "rollouts_results.csv")}
+    assert recorded == {setting.id for setting in settings}
