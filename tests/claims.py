@@ -44,7 +44,7 @@ def findings():
     own_spg = _one("own_settings/summary.csv", game="leduc", value="nash_conv_average", learner="spg")
     phantom = _explorations("own_settings/summary.csv", game="phantom", value="nash_conv")
     phantom_spg = _one("own_settings/summary.csv", game="phantom", value="nash_conv", learner="spg")
-    rates, pole_rates = _own_rates("catch"), _own_rates("cart_pole")
+    rates, pole_rates = (_against_spg("own_rates", world) for world in ("catch", "cart_pole"))
     last = _jumps("bandit", "mean", 0.3, schedule="decreasing", merit="last_cycle")
     met = table.select(table.read(STUDIES / "live/only_sampling_matches.csv"), {"game": "dark_hex"})
     hex_ = {
@@ -55,9 +55,12 @@ def findings():
     }
     swaps = {other: _explorations(f"swapping_catch/against_{other}.csv") for other in ("0", "spg")}
     best, at = _readings()
+    rolled = _against_spg("readings", "catch")
     return [
-        f"SPG's best rate in catch is {best('rollouts_cut')} (3 seeds), and 0.0018 has "
-        f"{at('rollouts_cut', 0.0018)}.",
+        f"SPG's best rate is {best('rollouts_cut')} (5 seeds), and 0.0018 has {at('rollouts_cut', 0.0018)}.",
+        f"SPG has {_mean(rolled['paper', ''])}, NeuRD-CIX {_mean(rolled['paper', 0])} at η = 0, "
+        f"{_mean(rolled['paper', 0.1])} at 0.1 and {_mean(rolled['paper', 1])} at 1:",
+        f"0 is far less reliable, and 1 is nearly as good as SPG ({_difference(rolled['paper', 1])}).",
         f"in cart pole it is {best('rollouts_cart_pole')}, and the paper's 0.00005 has "
         f"{at('rollouts_cart_pole', 5e-5)}.",
         f"there it is 0.00008 | {_mean(catch[8e-5])} there, {_mean(catch[0.0018])} at 0.0018",
@@ -159,6 +162,23 @@ def readings():
         f"have {at('rollouts', 0.0018)} and {at('landing_cuts', 0.0018)}.",
         f"the best rate is {best('rollouts_cart_pole')}, and the paper's 0.00005 has "
         f"{at('rollouts_cart_pole', 5e-5)}.",
+        *_rollouts(),
+    ]
+
+
+def _rollouts():
+    """Of studies/readings/README.md, the paper's claims where there is one update for every 32 steps."""
+    rate = {row["learning_rate"]: row for row in table.read(STUDIES / "readings/against_rate.csv")}
+    spg, pole = (_against_spg("readings", world) for world in ("catch", "cart_pole"))
+    written, dropped = (_explorations(f"readings/against_1_{mode}.csv") for mode in ("paper", "dropped"))
+    return [
+        "SPG has " + ", ".join(f"{_mean(rate[each])} at {each:g}" for each in sorted(rate)) + ".",
+        f"0 minus 1 is {_difference(written[0])}, with the common mode dropped {_difference(dropped[0])}.",
+        f"0.1 and 0.3 cannot be told from 1 ({_difference(written[0.1])}, {_difference(written[0.3])}).",
+        f"NeuRD-CIX(1) minus SPG is {_difference(spg['paper', 1])}, with the common mode dropped "
+        f"{_difference(spg['dropped', 1])}.",
+        f"NeuRD-CIX(1) minus SPG is {_difference(pole['paper', 1])}, NeuRD-CIX(0) "
+        f"{_difference(pole['paper', 0])}.",
     ]
 
 
@@ -198,9 +218,9 @@ def _readings():
     return best, lambda name, rate: number(means[name, rate])
 
 
-def _own_rates(environment):
-    """Each learner at its own learning rate, by common mode and exploration."""
-    rows = table.read(STUDIES / "own_rates" / f"against_spg_{environment}.csv")
+def _against_spg(study, environment):
+    """Each learner's row, by common mode and exploration."""
+    rows = table.read(STUDIES / study / f"against_spg_{environment}.csv")
     return {(row["common_mode"], row["exploration"]): row for row in rows}
 
 
