@@ -357,8 +357,9 @@ def many_workers(name, count, batch, block, staleness):
         spawn.Process(target=apart, args=(theirs, cores[i % len(cores)], config), daemon=True)
         for i, (_, theirs) in enumerate(pipes)
     ]
-    for run in runs:
+    for run, (_, theirs) in zip(runs, pipes, strict=True):
         run.start()
+        theirs.close()  # so that a run that dies is an end of file here, and no wait for ever
     lines = [ours for ours, _ in pipes]
 
     def side_by_side(updates):

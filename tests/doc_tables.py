@@ -6,6 +6,8 @@ from pohp_neurd.results import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 STUDIES = ROOT / "studies"
+_EXPLORATIONS = (0, 0.01, 0.03, 0.1, 0.3, 1)
+_HEADS = ["", "SPG", "η = 0", *map(str, _EXPLORATIONS[1:])]
 
 
 def interval(row):
@@ -26,14 +28,12 @@ def mean(row):
 
 def paper(cell=interval):
     """Accumulated reward at the best learning rates here and at the paper's: studies/paper."""
-    explorations = (0, 0.01, 0.03, 0.1, 0.3, 1)
-    heads = ["", "SPG", "η = 0", *map(str, explorations[1:])]
-    lines = [heads, ["---"] * len(heads)]
+    lines = [_HEADS, ["---"] * len(_HEADS)]
     chosen = {"catch": ("0.00004", "0.00008", "0.001797"), "cart_pole": ("0.00002", "0.00005")}
     for environment, rate in ((name, rate) for name, rates in chosen.items() for rate in rates):
         rows = table.read(STUDIES / "paper" / environment / f"explorations_{rate}.csv")
         found = {row["exploration"]: row for row in rows}
-        cells = [cell(found[exploration]) for exploration in ("", *explorations)]
+        cells = [cell(found[exploration]) for exploration in ("", *_EXPLORATIONS)]
         lines.append([f"{environment.replace('_', ' ')} at {rate}", *cells])
     return _table(lines)
 
@@ -45,9 +45,7 @@ def paper_means():
 
 def rollouts():
     """SPG and NeuRD-CIX with one update for every 32 steps: studies/readings."""
-    explorations = (0, 0.01, 0.03, 0.1, 0.3, 1)
-    heads = ["", "SPG", "η = 0", *map(str, explorations[1:])]
-    lines = [heads, ["---"] * len(heads)]
+    lines = [_HEADS, ["---"] * len(_HEADS)]
     for name, environment, mode in (
         ("catch at 0.001797, as written", "catch", "paper"),
         ("catch at 0.001797, common mode dropped", "catch", "dropped"),
@@ -56,7 +54,7 @@ def rollouts():
         rows = table.read(STUDIES / "readings" / f"against_spg_{environment}.csv")
         found = {row["exploration"]: row for row in rows if row["common_mode"] == mode}
         spg = interval(found[""]) if "" in found else ""  # it has no common mode
-        lines.append([name, spg, *(interval(found[each]) for each in explorations)])
+        lines.append([name, spg, *(interval(found[each]) for each in _EXPLORATIONS)])
     return _table(lines)
 
 
