@@ -33,8 +33,9 @@ from pohp_neurd.openspiel.live import minds, play, train
 GAMES = ("phantom_ttt", "liars_dice(numdice=2)")
 BAR, WORKERS_BAR = 2.0, 1.7
 UPDATES, REPEATS = 4, 15
-STRETCH = 8
-"""Updates of many workers in a turn, after one that wakes them: in the other's they sleep, in a run never."""
+WAKING, STRETCH = 16, 16
+"""Updates of a side in its turn: those before the clock starts, and those that it counts. In the turns of
+others its processes sleep, in a run never, and it takes ten updates until its memory is at hand again."""
 BEFORE = 12
 """Updates before the clock starts: most sizes of batches are compiled by then."""
 TORSO = (128, 128)
@@ -378,7 +379,7 @@ def many_workers(name, count, batch, block, staleness):
         taken = {side: [] for side in sides}
         for _ in range(REPEATS):
             for side, on in sides.items():
-                on(1)
+                on(WAKING)
                 taken[side].append(on(STRETCH))
     for line, run in zip(lines, runs, strict=True):
         line.send(0)
