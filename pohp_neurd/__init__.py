@@ -7,7 +7,7 @@ Each module is one step of the pipeline; WORKSPACE.md draws it. Modules load on 
 import importlib
 from typing import Any
 
-__version__ = "0.12.0"
+__version__ = "0.13.0"
 
 __all__ = [
     "agent_state",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pohp_neurd.games import cart_pole, catch
 
-from pohp_neurd import learners, neural
+from pohp_neurd import learners, neural, policy
 from pohp_neurd.online import actor_critic, lifetimes
 from pohp_neurd.online import agent as online
 from pohp_neurd.online.options import UPDATED
@@ -199,6 +199,29 @@ def test_updates_are_as_many_as_the_options_say(updated):
     for steps in range(1, 40):
         life = step(life)
         assert int(life.agent.body.updates) == options.updates(steps), steps
+
+
+def test_figures_are_of_the_oldest_state_there_is():
+    """With all states of the window learning, one learns before the window is full; here at a rate of 0."""
+    options, size, actions = online.Options("spg", updated="all", window=4), 5, 3
+    model = neural.network(size, actions, torso=(6, 6), critic=True)
+    adam = actor_critic.Adam(0.0, options.decay, options.epsilon)
+    body = actor_critic.dense(model, learners.rule("spg", 1.0), adam, common_mode="paper")
+    agent, seen = online.agent(body, options), np.random.default_rng(0).normal(size=(7, size))
+    legal, zero, one = jnp.ones(actions, bool), jnp.zeros(()), jnp.ones(())
+    moments = [online.Moment(jnp.asarray(x, jnp.float32), legal, zero, one) for x in seen]
+    state = agent.init(moments[0], key=jax.random.key(0))
+    entropies = jax.vmap(policy.entropy, in_axes=(0, None))(
+        body.outputs(state.body, jnp.asarray(seen, jnp.float32)).logits, legal
+    )
+    found = []
+    for step, moment in enumerate(moments):
+        state, _ = agent.act(state, moment, key=jax.random.key(step))
+        state, info = agent.learn(state)
+        found.append(float(info.entropy))
+    # The first decision has been followed by nothing yet; those that leave the window make room.
+    np.testing.assert_allclose(found, [0, *[entropies[k] for k in (0, 0, 0, 0, 1, 2)]], rtol=1e-5)
+    assert np.ptp(entropies) > 1e-4
 
 
 @pytest.mark.thorough

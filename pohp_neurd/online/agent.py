@@ -160,7 +160,9 @@ def agent(body: actor_critic.ActorCritic, options: Options) -> Agent:
             target=targets,
         )
         after = body.update(before, decisions)
-        return after, Info(policy.entropy(now.logits[0], legal[0]), targets[0] - now.value[0])
+        oldest = jnp.argmax(complete)  # what stands before it, while the window fills, is no state
+        error = targets[oldest] - now.value[oldest]
+        return after, Info(policy.entropy(now.logits[oldest], legal[oldest]), error)
 
     return Agent(init, act, learn, lambda state: body.parameters(state.body))
 

@@ -232,11 +232,42 @@ def test_draws_on_the_host_are_as_rare_as_they_should_be(rare, place):
             np.testing.assert_array_equal(likely, chosen[0, [action]].astype(np.float32))
 
 
+ONE_COIN_OR_TWO = """EFG 2 R "one coin or two" { "first" "second" }
+c "" 1 "first coin" { "heads" 1/4 "tails" 3/4 } 0
+c "" 2 "second coin" { "heads" 1/3 "tails" 2/3 } 0
+p "" 1 1 "" { "on" } 0
+t "" 1 "" { 1 -1 }
+t "" 2 "" { 2 -2 }
+p "" 1 2 "" { "on" } 0
+t "" 3 "" { -1 1 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "looked_up"),
+    [("leduc_poker", True), ("kuhn_poker(players=3)", True), ("phantom_ttt", True), (None, False)],
+)
+def test_deals_are_those_of_chance_one_by_one(name, looked_up):
+    """Where all episodes have the same chance events, they are looked up; in the last game some have more."""
+    game = pyspiel.load_game(name) if name else pyspiel.load_efg_game(ONE_COIN_OR_TWO)
+    known = openings.Openings(game, lambda state, seat: b"", 4)
+    assert (known._deals is not None) == looked_up
+    begun, draw = known.begin(300, np.random.default_rng(3))
+    one_by_one = openings.one_by_one(np.random.default_rng(3))
+    for node, state, seat in begun:
+        alone = game.new_initial_state()
+        assert seat == openings.settle(alone, one_by_one)
+        assert state.history() == alone.history()
+        assert node is None or node.seat == seat
+    assert draw() == one_by_one()
+
+
 def test_what_is_remembered_of_chance_changes_no_draw(monkeypatch):
-    """Liar's Dice with all deals known, with a few of them, and with none."""
+    """Liar's Dice with all deals known, looked up or walked to, with a few of them, and with none."""
     found = []
-    for most in (4096, 7, 0):
+    for most, deals in ((4096, 4096), (4096, 0), (7, 4096), (0, 4096)):
         monkeypatch.setattr(openings, "_MOST", most)
+        monkeypatch.setattr(openings, "_DEALS", deals)
         world = play.live_game("liars_dice(numdice=2)")
         for _ in range(2):  # the second time what was dealt is known
             found.append(play.play(world, [None], 200, key=jax.random.key(4)))

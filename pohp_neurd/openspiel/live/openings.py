@@ -18,6 +18,8 @@ _MOST = 1 << 15
 """Histories that are remembered."""
 _BYTES = 1 << 26
 """Memory for them, roughly."""
+_DEALS = 1 << 12
+"""First decisions that are looked up before the first episode, at the most."""
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 Draw = Callable[[], float]
 """The next uniform number of a stream."""
@@ -58,9 +60,40 @@ class Openings:
         known = game.get_type().chance_mode != pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
         self._room = min(_MOST, _BYTES // (2048 + size)) if known else 0
         self._root = Node(game.new_initial_state(), see) if self._room else None
+        self._deals = self._dealt(self._root) if self._root else None
 
-    def begin(self, draw: Draw) -> tuple[Node | None, Any, int]:
-        """An episode when its first decision is due, or over: where in the tree, its state, who decides."""
+    def _dealt(self, root: Node) -> tuple[list[np.ndarray], list[Node]] | None:
+        """The ends of each chance event before the first decision, and what they lead to, in their order.
+
+        None where these events are not the same on every way, or too many.
+        """
+        levels, nodes = [], [root]
+        while root.ends is not None:
+            ends = root.ends
+            if any(node.ends != ends for node in nodes) or len(nodes) * len(ends) > min(_DEALS, self._room):
+                return None
+            self._room -= len(nodes) * len(ends)
+            levels.append(np.array(ends))
+            nodes = [self._grown(node, place) for node in nodes for place in range(len(ends))]
+            root = nodes[0]
+        return None if any(node.ends is not None for node in nodes) else (levels, nodes)
+
+    def begin(self, count: int, rng: np.random.Generator) -> tuple[list[tuple[Node | None, Any, int]], Draw]:
+        """Episodes when their first decisions are due, or over; and the draws that chance goes on with.
+
+        Of each episode: where it is in the tree, its state, who decides.
+        """
+        if self._deals is None:
+            draw = one_by_one(rng)
+            return [self._begun(draw) for _ in range(count)], draw
+        levels, nodes = self._deals
+        which = np.zeros(count, np.intp)
+        for ends, uniform in zip(levels, rng.random((count, len(levels))).T, strict=True):
+            which = which * len(ends) + np.searchsorted(ends, uniform, side="right")
+        dealt = [nodes[place] for place in which.tolist()]
+        return [(node, node.state, node.seat) for node in dealt], one_by_one(rng)
+
+    def _begun(self, draw: Draw) -> tuple[Node | None, Any, int]:
         if self._root is None:
             state = self._game.new_initial_state()
             return None, state, settle(state, draw)
@@ -82,8 +115,12 @@ class Openings:
             node = following
         return node, node.state, node.seat
 
+    def _grown(self, node: Node, place: int) -> Node:
+        node.children[place] = known = Node(_child(node, place), self._see)
+        return known
+
     def _left(self, node: Node, place: int, draw: Draw) -> tuple[Node | None, Any, int]:
-        state = node.state.child(place if node.outcomes is None else node.outcomes[place])
+        state = _child(node, place)
         if self._room > 0:
             self._room -= 1
             if place in node.children:
@@ -91,6 +128,10 @@ class Openings:
                 return self.settled(known, draw)
             node.children[place] = None
         return None, state, settle(state, draw)
+
+
+def _child(node: Node, place: int) -> Any:
+    return node.state.child(place if node.outcomes is None else node.outcomes[place])
 
 
 # Most chance nodes have the odds of others: one copy for all of them stays in the processor's own memory.

@@ -217,11 +217,10 @@ class Deal(NamedTuple):
 
 def deal(world: LiveGame, num_episodes: int, chance: np.random.Generator) -> Deal:
     """The chance events before the first decisions of `num_episodes` episodes."""
-    draw, begin = openings.one_by_one(chance), world.openings.begin
+    begun, draw = world.openings.begin(num_episodes, chance)
     returns: list[Sequence[float]] = [()] * num_episodes
     nodes, states, seats, episodes = [], [], [], []
-    for episode in range(num_episodes):
-        node, state, seat = begin(draw)
+    for episode, (node, state, seat) in enumerate(begun):
         if seat < 0:
             returns[episode] = state.returns()  # over without a decision
             continue
