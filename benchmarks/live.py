@@ -8,6 +8,7 @@ of JAX a step for all of them, one update from all decisions. Both sides have th
 learner, on one core. Times of one worker are CPU time, the median of repeats taken in turn, so that other
 work on the machine counts little; two workers are timed by the clock, on a machine that must be idle. Beside
 them stand as many runs of one worker that share nothing but the machine, a core each: what it gives at most.
+Workers of one run wait for the slowest of them at every update, so that cores of different speed cost more.
 """
 
 import os
@@ -366,7 +367,7 @@ def many_workers(name, count, batch, block, staleness):
     def side_by_side(updates):
         for line in lines:
             line.send(updates)
-        return len(lines) / sum(1 / line.recv() for line in lines)
+        return [line.recv() for line in lines]
 
     with live.crew(config, game_config.Actors(workers=count), trainer) as crew:
         sides = {
@@ -384,8 +385,10 @@ def many_workers(name, count, batch, block, staleness):
     for line, run in zip(lines, runs, strict=True):
         line.send(0)
         run.join()
+    # Two runs that share nothing: what both together do, and twice what the slower one does.
+    runs_apart = np.array(taken.pop("apart"))
+    taken["apart"], taken["slower"] = 1 / np.sum(1 / runs_apart, axis=1), runs_apart.max(axis=1) / count
     rates = {side: STRETCH * batch / np.median(found) for side, found in taken.items()}
-    rates["apart"] *= count
     print(
         f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, staleness "
         f"{staleness}, by the clock: {rates['many']:,.0f} episodes/s with {count} workers, "
@@ -393,7 +396,8 @@ def many_workers(name, count, batch, block, staleness):
     )
     print(
         f"    {count} runs of one worker side by side, which share nothing: "
-        f"{rates['apart']:,.0f} episodes/s, {rates['apart'] / rates['one']:.2f}x"
+        f"{rates['apart']:,.0f} episodes/s, {rates['apart'] / rates['one']:.2f}x; "
+        f"if all were as slow as the slowest, {rates['slower'] / rates['one']:.2f}x"
     )
 
 

@@ -164,6 +164,8 @@ def readings():
         f"{at('rollouts_cart_pole', 5e-5)}.",
         f"`zero_heads` has it at 0.00108, `critic_torso` at 0.003, with {best('zero_heads').split()[-1]} and "
         f"{best('critic_torso').split()[-1]},",
+        f"the smallest of the rates is best, {best('all_states')}; a smaller one may be better. At 0.0018 it "
+        f"has {at('all_states', 0.0018)}.",
         *_rollouts(),
     ]
 

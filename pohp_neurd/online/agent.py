@@ -206,8 +206,8 @@ def with_network(
 def goes_by_rows(options: Options, torso: Sequence[int] = neural.PAPER_TORSO) -> bool:
     """Whether `with_network` keeps its parameters in rows; states may then list the inputs that are 1."""
     two = len(torso) == 2 and torso[0] == torso[1]
-    # A rollout is learnt from once in a window of steps: there is little to save.
-    return two and options.updated != "rollout" and jax.default_backend() == "cpu"
+    # With many states at once nearly every row has a gradient: skipping the others was hardly faster.
+    return two and options.updated == "oldest" and jax.default_backend() == "cpu"
 
 
 def _over_time(exploration: types.Scalar, options: Options) -> types.Schedule:

@@ -49,7 +49,7 @@ def paper_network(
     common_mode: str = checks.COMMON_MODE,
     critic_cost: float = 1.0,
 ) -> actor_critic.ActorCritic:
-    """The paper's network. B states are D features each [B, D], or the numbers of those that are 1 [B, k]."""
+    """The paper's network, for one state: D features [1, D], or the numbers [1, k] of those that are 1."""
     if len(torso) != 2 or torso[0] != torso[1]:
         raise ValueError(f"rows are of two layers of one width, but the torso is {tuple(torso)}.")
     width = torso[0]
@@ -65,14 +65,14 @@ def paper_network(
 
     def outputs(state: State, states: Any) -> actor_critic.Outputs:
         found = _forward(state.weights, *_inputs(state, states, observation_size), width, num_actions + 1)[2]
-        return actor_critic.Outputs(found[:, :-1], found[:, -1])
+        return actor_critic.Outputs(found[None, :-1], found[-1:])
 
     def update(state: State, decisions: learners.Decision) -> State:
         inputs = _inputs(state, decisions.agent_state, observation_size)
         hidden, units, found = _forward(state.weights, *inputs, width, num_actions + 1)
-        seen = policy.Output(found[:, :-1], found[:, -1])
+        seen = policy.Output(found[None, :-1], found[-1:])
         slopes, _ = learner.slopes(state.updates, seen, None, decisions)
-        slope = jnp.column_stack([slopes.logits, jnp.asarray(slopes.value)])
+        slope = jnp.concatenate([slopes.logits[0], jnp.asarray(slopes.value)])
         rate, epsilon = optimizers.corrected(
             state.updates + 1, optimizer.learning_rate, optimizer.decay, optimizer.epsilon, slope.dtype
         )
@@ -120,28 +120,25 @@ def join(
     }
 
 
-def _inputs(
-    state: State, states: Any, observation_size: int
-) -> tuple[Int[Array, "B k"], Float[Array, "B k"]]:
-    """Which inputs each state has, and what they are."""
-    given = jnp.asarray(states)
+def _inputs(state: State, states: Any, observation_size: int) -> tuple[Int[Array, "k"], Float[Array, "k"]]:
+    """Which inputs there are, and what they are."""
+    given = jnp.asarray(states)[0]
     if jnp.issubdtype(given.dtype, jnp.integer):
-        if given.shape[1] == observation_size:
+        if len(given) == observation_size:
             raise ValueError(
                 f"all {observation_size} features were given as integers, which list the inputs that are 1: "
                 "give them as floats."
             )
         return given.astype(jnp.int32), jnp.ones(given.shape, state.weights.dtype)
-    every = jnp.arange(given.shape[1], dtype=jnp.int32)
-    return jnp.broadcast_to(every, given.shape), given.astype(state.weights.dtype)
+    return jnp.arange(len(given), dtype=jnp.int32), given.astype(state.weights.dtype)
 
 
 def _forward(
     weights: Any, active: Any, features: Any, width: int, num_outputs: int
 ) -> tuple[Array, Array, Array]:
-    """For each state its hidden units, units of the second layer, and logits with the value behind them."""
+    """Hidden units, units of the second layer, and logits with the value behind them."""
     dtype = weights.dtype
-    shapes = [jax.ShapeDtypeStruct((len(active), size), dtype) for size in (width, width, num_outputs)]
+    shapes = [jax.ShapeDtypeStruct((size,), dtype) for size in (width, width, num_outputs)]
     hidden, units, outputs = jax.ffi.ffi_call(_registered("forward", dtype), shapes)(
         weights, active, features
     )
@@ -172,11 +169,11 @@ def _forward_call(real: Any) -> Any:
     def call(given: foreign.Words, filled: foreign.Words) -> None:
         forward(
             foreign.matrix(given[0], real),
-            foreign.matrix(given[1], np.int32),
-            foreign.matrix(given[2], real),
-            foreign.matrix(filled[0], real),
-            foreign.matrix(filled[1], real),
-            foreign.matrix(filled[2], real),
+            foreign.vector(given[1], np.int32),
+            foreign.vector(given[2], real),
+            foreign.vector(filled[0], real),
+            foreign.vector(filled[1], real),
+            foreign.vector(filled[2], real),
         )
 
     return call
@@ -190,11 +187,11 @@ def _backward_call(real: Any) -> Any:
             foreign.matrix(filled[0], real),
             foreign.matrix(filled[1], real),
             foreign.vector(filled[2], np.int32),
-            foreign.matrix(given[3], np.int32),
-            foreign.matrix(given[4], real),
-            foreign.matrix(given[5], real),
-            foreign.matrix(given[6], real),
-            foreign.matrix(given[7], real),
+            foreign.vector(given[3], np.int32),
+            foreign.vector(given[4], real),
+            foreign.vector(given[5], real),
+            foreign.vector(given[6], real),
+            foreign.vector(given[7], real),
             foreign.vector(given[8], np.int32)[0],
             foreign.vector(given[9], real),
         )
@@ -209,17 +206,7 @@ def _add(total: Any, factor: Any, row: Any) -> None:
 
 
 @foreign.compiled(fastmath={"contract"})
-def _add_rows(totals: Any, factors: Any, rows: Any) -> None:
-    """`totals` += `factors` @ `rows`, without the rows whose factors are 0."""
-    whole = len(totals) // 4 * 4
-    for begin in range(0, whole, 4):
-        _add_to_four(totals[begin : begin + 4], factors[begin : begin + 4], rows)
-    for one in range(whole, len(totals)):
-        _add_to_one(totals[one], factors[one], rows)
-
-
-@foreign.compiled(fastmath={"contract"})
-def _add_to_one(total: Any, factors: Any, rows: Any) -> None:
+def _add_rows(total: Any, factors: Any, rows: Any) -> None:
     active = np.flatnonzero(factors)
     whole = len(active) // 4 * 4
     for place in range(0, whole, 4):  # four at once, or most of the time would go into reading the total
@@ -232,33 +219,6 @@ def _add_to_one(total: Any, factors: Any, rows: Any) -> None:
         _add(total, factors[active[place]], rows[active[place]])
 
 
-@foreign.compiled(fastmath={"contract"})
-def _add_to_four(totals: Any, factors: Any, rows: Any) -> None:
-    a0, a1, a2, a3 = factors[0], factors[1], factors[2], factors[3]
-    active, count = np.empty(len(a0), np.intp), 0
-    for place in range(len(a0)):
-        active[count] = place
-        count += (a0[place] != 0) | (a1[place] != 0) | (a2[place] != 0) | (a3[place] != 0)
-    whole = count // 4 * 4
-    for place in range(0, whole, 4):  # four of four, or it would go into reading the rows
-        a, b, c, d = active[place], active[place + 1], active[place + 2], active[place + 3]
-        e0, f0, g0, h0 = a0[a], a0[b], a0[c], a0[d]
-        e1, f1, g1, h1 = a1[a], a1[b], a1[c], a1[d]
-        e2, f2, g2, h2 = a2[a], a2[b], a2[c], a2[d]
-        e3, f3, g3, h3 = a3[a], a3[b], a3[c], a3[d]
-        t0, t1, t2, t3 = totals[0], totals[1], totals[2], totals[3]
-        one, two, three, four = rows[a], rows[b], rows[c], rows[d]
-        for column in range(len(t0)):
-            p, q, r, s = one[column], two[column], three[column], four[column]
-            t0[column] = t0[column] + e0 * p + f0 * q + g0 * r + h0 * s
-            t1[column] = t1[column] + e1 * p + f1 * q + g1 * r + h1 * s
-            t2[column] = t2[column] + e2 * p + f2 * q + g2 * r + h2 * s
-            t3[column] = t3[column] + e3 * p + f3 * q + g3 * r + h3 * s
-    for place in range(whole, count):
-        for which in range(4):
-            _add(totals[which], factors[which, active[place]], rows[active[place]])
-
-
 @foreign.compiled(fastmath={"contract", "reassoc"})
 def _dot(one: Any, other: Any) -> Any:
     total = one[0] * other[0]
@@ -267,48 +227,23 @@ def _dot(one: Any, other: Any) -> Any:
     return total
 
 
-@foreign.compiled(fastmath={"contract", "reassoc"})
-def _dots(found: Any, rows: Any, vectors: Any, wanted: Any) -> None:
-    """`found` = `rows` @ `vectors`.T, where `wanted` is not 0."""
-    many = len(vectors) // 4 * 4 if len(rows) == 2 and np.any(wanted) else 0  # two with four at once
-    for begin in range(0, many, 4):
-        a, b, c, d = vectors[begin], vectors[begin + 1], vectors[begin + 2], vectors[begin + 3]
-        one, two = rows[0], rows[1]
-        e = f = g = h = i = j = k = m = rows.dtype.type(0)
-        for column in range(len(a)):
-            p, q, w, x, y, z = one[column], two[column], a[column], b[column], c[column], d[column]
-            e, f, g, h = e + p * w, f + p * x, g + p * y, h + p * z
-            i, j, k, m = i + q * w, j + q * x, k + q * y, m + q * z
-        found[0, begin], found[0, begin + 1], found[0, begin + 2], found[0, begin + 3] = e, f, g, h
-        found[1, begin], found[1, begin + 1], found[1, begin + 2], found[1, begin + 3] = i, j, k, m
-    for one in range(len(rows)):
-        for vector in range(many, len(vectors)):
-            if wanted[one, vector] != 0:
-                found[one, vector] = _dot(vectors[vector], rows[one])
-
-
 @foreign.compiled(fastmath={"contract"})
 def forward(weights: Any, active: Any, features: Any, hidden: Any, units: Any, outputs: Any) -> None:
     """Fills `hidden`, `units` and `outputs`."""
-    (num_states, width), num_outputs = hidden.shape, outputs.shape[1]
+    width, num_outputs = len(hidden), len(outputs)
     num_inputs = (len(weights) - width - num_outputs - 3) // 2
     bias = 2 * num_inputs + width
-    for state in range(num_states):
-        hidden[state] = weights[bias, :width]
-        units[state] = weights[bias + 1, :width]
-        for place in range(active.shape[1]):
-            factor, row = features[state, place], active[state, place]
-            if factor != 0:
-                _add(hidden[state], factor, weights[row])
-                _add(units[state], factor, weights[num_inputs + row])
+    hidden[:] = weights[bias, :width]
+    units[:] = weights[bias + 1, :width]
+    for place in range(len(active)):
+        if features[place] != 0:
+            _add(hidden, features[place], weights[active[place]])
+            _add(units, features[place], weights[num_inputs + active[place]])
     hidden[:] = np.maximum(hidden, 0)
     _add_rows(units, hidden, weights[2 * num_inputs : bias])
     units[:] = np.maximum(units, 0)
-    for state in range(num_states):
-        for output in range(num_outputs):
-            outputs[state, output] = (
-                _dot(units[state], weights[bias + 2 + output]) + weights[bias + 2 + num_outputs, output]
-            )
+    for output in range(num_outputs):
+        outputs[output] = _dot(units, weights[bias + 2 + output]) + weights[bias + 2 + num_outputs, output]
 
 
 @foreign.compiled(fastmath={"contract"})
@@ -325,66 +260,30 @@ def backward(
     numbers: Any,
 ) -> None:
     """One update of the rows with a gradient; `numbers` are β2, α and ε, these two with their correction."""
-    (num_states, width), num_outputs = hidden.shape, slopes.shape[1]
+    width, num_outputs = len(hidden), len(slopes)
     num_inputs = (len(weights) - width - num_outputs - 3) // 2
     bias = 2 * num_inputs + width
-    learnt = weights, moments, counts, count, numbers
-    first, second = np.zeros((width, num_states), slopes.dtype), np.zeros_like(units)  # before the ReLUs
-    for state in range(num_states):
-        for output in range(num_outputs):
-            _add(second[state], slopes[state, output], weights[bias + 2 + output])
-        for unit in range(width):
-            if units[state, unit] <= 0:
-                second[state, unit] = 0
+    first, second = np.zeros_like(hidden), np.zeros_like(units)  # the loss's slopes before the ReLUs
     for output in range(num_outputs):
-        _learn(learnt, bias + 2 + output, slopes[:, output], units)
-    ones = np.ones(num_states, slopes.dtype)
-    _learn(learnt, bias + 2 + num_outputs, ones, slopes)
-    factors, rows = np.ascontiguousarray(hidden.T), weights[2 * num_inputs : bias]
-    for unit in range(0, width, 4):  # by fours: a row is at hand still when it learns
-        for two in range(unit, min(unit + 4, width), 2):
-            some = slice(two, two + 2)
-            _dots(first[some], rows[some], second, factors[some])
-        _learn_rows(learnt, 2 * num_inputs + unit, factors[unit : unit + 4], second)
-    met = np.zeros((num_inputs, num_states), features.dtype)
-    for state in range(num_states):
-        for place in range(active.shape[1]):
-            met[active[state, place], state] = features[state, place]
-    behind = first.T * (hidden > 0)
-    _learn_rows(learnt, 0, met, behind)
-    _learn_rows(learnt, num_inputs, met, second)
-    _learn(learnt, bias, ones, behind)
-    _learn(learnt, bias + 1, ones, second)
-
-
-@foreign.compiled(fastmath={"contract"})
-def _learn_rows(learnt: Any, begin: Any, factors: Any, slopes: Any) -> None:
-    """A step of rows from `begin` on whose gradient is `factors` @ `slopes`; those without factors rest."""
-    weights, moments, counts, count, numbers = learnt
-    num_rows, num_states = factors.shape
-    if num_states == 1:
-        for row in range(num_rows):
-            if factors[row, 0] != 0:
-                _step(weights, moments, counts, begin + row, factors[row, 0], slopes[0], count, numbers)
-        return
-    totals = np.zeros((4, slopes.shape[1]), slopes.dtype)
-    for four in range(0, num_rows, 4):
-        some = factors[four : four + 4]
-        totals[:] = 0
-        _add_rows(totals[: len(some)], some, slopes)
-        for place in range(len(some)):
-            if np.any(some[place]):
-                row = begin + four + place
-                _step(weights, moments, counts, row, slopes.dtype.type(1), totals[place], count, numbers)
-
-
-@foreign.compiled(fastmath={"contract"})
-def _learn(learnt: Any, row: Any, factors: Any, slopes: Any) -> None:
-    """A step of one row, whether it has factors or not."""
-    weights, moments, counts, count, numbers = learnt
-    total = np.zeros_like(slopes[0])
-    _add_to_one(total, factors, slopes)
-    _step(weights, moments, counts, row, total.dtype.type(1), total, count, numbers)
+        _add(second, slopes[output], weights[bias + 2 + output])
+    for unit in range(width):
+        if units[unit] <= 0:
+            second[unit] = 0
+    for output in range(num_outputs):
+        _step(weights, moments, counts, bias + 2 + output, slopes[output], units, count, numbers)
+    _step(weights, moments, counts, bias + 2 + num_outputs, slopes.dtype.type(1), slopes, count, numbers)
+    for unit in range(width):
+        if hidden[unit] > 0:
+            row = 2 * num_inputs + unit
+            first[unit] = _dot(second, weights[row])
+            _step(weights, moments, counts, row, hidden[unit], second, count, numbers)
+    for place in range(len(active)):
+        if features[place] != 0:
+            row = active[place]
+            _step(weights, moments, counts, row, features[place], first, count, numbers)
+            _step(weights, moments, counts, num_inputs + row, features[place], second, count, numbers)
+    _step(weights, moments, counts, bias, slopes.dtype.type(1), first, count, numbers)
+    _step(weights, moments, counts, bias + 1, slopes.dtype.type(1), second, count, numbers)
 
 
 @foreign.compiled(fastmath={"contract"})

@@ -241,8 +241,8 @@ READINGS: dict[str, Reading] = {
         "the actor follows the one-step TD error, the critic the λ-return", build=one_step_actor
     ),
     "two_networks": Reading("actor and critic have a network each", build=two_networks),
-    # This network is dense, and so sees whole boards, as with ROLLOUT.
-    "critic_torso": Reading("the torso learns from the critic alone", options=ROLLOUT, build=critic_torso),
+    # This network is dense, and so sees whole boards, as with ALL.
+    "critic_torso": Reading("the torso learns from the critic alone", options=ALL, build=critic_torso),
     "rollouts": Reading("one update for every 32 steps, from all of them", ROLLOUT),
     "rollouts_cut": Reading(
         "one update for every 32 steps, and a ball that lands ends the return", ROLLOUT, world=_CUT

@@ -232,24 +232,33 @@ def test_draws_on_the_host_are_as_rare_as_they_should_be(rare, place):
             np.testing.assert_array_equal(likely, chosen[0, [action]].astype(np.float32))
 
 
-ONE_COIN_OR_TWO = """EFG 2 R "one coin or two" { "first" "second" }
-c "" 1 "first coin" { "heads" 1/4 "tails" 3/4 } 0
-c "" 2 "second coin" { "heads" 1/3 "tails" 2/3 } 0
+# One coin, or two: the second is tossed after heads, or after tails.
+TOSS = """c "" 2 "second coin" { "heads" 1/3 "tails" 2/3 } 0
 p "" 1 1 "" { "on" } 0
 t "" 1 "" { 1 -1 }
 t "" 2 "" { 2 -2 }
-p "" 1 2 "" { "on" } 0
+"""
+NO_TOSS = """p "" 1 2 "" { "on" } 0
 t "" 3 "" { -1 1 }
+"""
+COINS = """EFG 2 R "coins" { "first" "second" }
+c "" 1 "first coin" { "heads" 1/4 "tails" 3/4 } 0
 """
 
 
 @pytest.mark.parametrize(
-    ("name", "looked_up"),
-    [("leduc_poker", True), ("kuhn_poker(players=3)", True), ("phantom_ttt", True), (None, False)],
+    ("game", "looked_up"),
+    [
+        ("leduc_poker", True),
+        ("kuhn_poker(players=3)", True),
+        ("phantom_ttt", True),
+        (COINS + TOSS + NO_TOSS, False),
+        (COINS + NO_TOSS + TOSS, False),
+    ],
 )
-def test_deals_are_those_of_chance_one_by_one(name, looked_up):
-    """Where all episodes have the same chance events, they are looked up; in the last game some have more."""
-    game = pyspiel.load_game(name) if name else pyspiel.load_efg_game(ONE_COIN_OR_TWO)
+def test_deals_are_those_of_chance_one_by_one(game, looked_up):
+    """Where all episodes have the same chance events before the first decision, they are looked up."""
+    game = pyspiel.load_efg_game(game) if game.startswith("EFG") else pyspiel.load_game(game)
     known = openings.Openings(game, lambda state, seat: b"", 4)
     assert (known._deals is not None) == looked_up
     begun, draw = known.begin(300, np.random.default_rng(3))
