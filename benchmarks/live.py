@@ -8,7 +8,8 @@ of JAX a step for all of them, one update from all decisions. Both sides have th
 learner, on one core. Times of one worker are CPU time, the median of repeats taken in turn, so that other
 work on the machine counts little; two workers are timed by the clock, on a machine that must be idle. Beside
 them stand as many runs of one worker that share nothing but the machine, a core each: what it gives at most.
-Workers of one run wait for the slowest of them at every update, so that cores of different speed cost more.
+With a block each, the workers of one run wait for the slowest at every update: together they reach at most as
+many times its speed as they are, where separate runs add up theirs.
 """
 
 import os
@@ -385,7 +386,7 @@ def many_workers(name, count, batch, block, staleness):
     for line, run in zip(lines, runs, strict=True):
         line.send(0)
         run.join()
-    # Two runs that share nothing: what both together do, and twice what the slower one does.
+    # Runs that share nothing: what all do together, and what they would if each were the slowest.
     runs_apart = np.array(taken.pop("apart"))
     taken["apart"], taken["slower"] = 1 / np.sum(1 / runs_apart, axis=1), runs_apart.max(axis=1) / count
     rates = {side: STRETCH * batch / np.median(found) for side, found in taken.items()}

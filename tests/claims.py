@@ -162,8 +162,11 @@ def readings():
         f"have {at('rollouts', 0.0018)} and {at('landing_cuts', 0.0018)}.",
         f"the best rate is {best('rollouts_cart_pole')}, and the paper's 0.00005 has "
         f"{at('rollouts_cart_pole', 5e-5)}.",
-        f"`zero_heads` has it at 0.00108, `critic_torso` at 0.003, with {best('zero_heads').split()[-1]} and "
-        f"{best('critic_torso').split()[-1]},",
+        f"(`zero_heads`) have their best rates near the paper's: {best('zero_heads')}, and "
+        f"{at('zero_heads', 0.0018)} at 0.0018.",
+        f"is much the same: {best('rollouts_discounted')}, and {at('rollouts_discounted', 0.0018)} at "
+        "0.0018.",
+        f"({best('landing_cuts')}, {best('discounted')}).",
         f"the smallest of the rates is best, {best('all_states')}; a smaller one may be better. At 0.0018 it "
         f"has {at('all_states', 0.0018)}.",
         *_rollouts(),

@@ -211,16 +211,19 @@ def test_figures_are_of_the_oldest_state_there_is():
     legal, zero, one = jnp.ones(actions, bool), jnp.zeros(()), jnp.ones(())
     moments = [online.Moment(jnp.asarray(x, jnp.float32), legal, zero, one) for x in seen]
     state = agent.init(moments[0], key=jax.random.key(0))
-    entropies = jax.vmap(policy.entropy, in_axes=(0, None))(
-        body.outputs(state.body, jnp.asarray(seen, jnp.float32)).logits, legal
-    )
-    found = []
+    outputs = body.outputs(state.body, jnp.asarray(seen, jnp.float32))
+    entropies = jax.vmap(policy.entropy, in_axes=(0, None))(outputs.logits, legal)
+    found, errors = [], []
     for step, moment in enumerate(moments):
         state, _ = agent.act(state, moment, key=jax.random.key(step))
         state, info = agent.learn(state)
         found.append(float(info.entropy))
+        errors.append(float(info.critic_error))
     # The first decision has been followed by nothing yet; those that leave the window make room.
-    np.testing.assert_allclose(found, [0, *[entropies[k] for k in (0, 0, 0, 0, 1, 2)]], rtol=1e-5)
+    np.testing.assert_allclose(found, [0, *np.asarray(entropies)[[0, 0, 0, 0, 1, 2]]], rtol=1e-5)
+    # After two steps the target is the bootstrapped value of the second state.
+    error = float(options.bootstrap * outputs.value[1] - outputs.value[0])
+    assert errors[1] == pytest.approx(error, rel=1e-4)
     assert np.ptp(entropies) > 1e-4
 
 

@@ -60,7 +60,7 @@ class Info(NamedTuple):
     """What a researcher plots of one step."""
 
     entropy: Float[Array, ""]
-    """Of the policy at the oldest state of the window; 0 where there is no update, as the error."""
+    """Of the policy at the oldest state in the window that learns; 0 where none does, as the error."""
     critic_error: Float[Array, ""]
     """Target less value at that state."""
 

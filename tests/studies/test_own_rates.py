@@ -57,4 +57,4 @@ def test_the_tables_of_the_readme_are_those_of_the_rows():
             assert choose.line(row) in readme
     wanted = {setting.id for setting in grid.settings(grid.read(STUDY / "choose.json"))}
     left = wanted - {row["id"] for row in records.read_csv(STUDY / "choose_results.csv")}
-    assert f"{len(left)} runs that are left" in readme
+    assert f"{len(left)} runs are left" in readme

@@ -84,8 +84,8 @@ _compiled = foreign.compiled(fastmath={"contract"})
 def _add(factors: Any, places: Any, first: int, last: int, base: int, rows: Any, out: Any) -> None:
     """Adds factors · rows to `out`, rows counted from `base`; of the list from `first` to `last`."""
     width = out.shape[0]
-    half = last - (last - first) % 8
-    for k in range(first, half, 8):  # eight at a time make one sweep over `out`, added up by fours
+    eights = last - (last - first) % 8
+    for k in range(first, eights, 8):  # eight at a time make one sweep over `out`, added up by fours
         a, b, c, d = places[k] - base, places[k + 1] - base, places[k + 2] - base, places[k + 3] - base
         e, f, g, h = places[k + 4] - base, places[k + 5] - base, places[k + 6] - base, places[k + 7] - base
         x, y, z, u = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
@@ -94,7 +94,7 @@ def _add(factors: Any, places: Any, first: int, last: int, base: int, rows: Any,
             four = out[j] + (x * rows[a, j] + y * rows[b, j] + z * rows[c, j] + u * rows[d, j])
             out[j] = four + (p * rows[e, j] + q * rows[f, j] + r * rows[g, j] + s * rows[h, j])
     whole = last - (last - first) % 4
-    for k in range(half, whole, 4):
+    for k in range(eights, whole, 4):
         a, b, c, d = places[k] - base, places[k + 1] - base, places[k + 2] - base, places[k + 3] - base
         x, y, z, u = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
         for j in range(width):

@@ -1,8 +1,9 @@
 """How live episodes begin, remembered: what need not be asked of the game again; and its chance events.
 
 Episodes share their first moves with many before them. The tree of these is grown by histories that have been
-played before, so that what is played most is in it; a state leaves it as a copy. What is remembered changes
-no draw: each chance node takes one uniform number, known or not.
+played before, so that what is played most is in it; a state leaves it as a copy. Where all episodes have the
+same chance events before the first decision, and few, these are laid out beforehand. What is remembered
+changes no draw: each chance node takes one uniform number, known or not.
 """
 
 import bisect
@@ -19,7 +20,7 @@ _MOST = 1 << 15
 _BYTES = 1 << 26
 """Memory for them, roughly."""
 _DEALS = 1 << 12
-"""First decisions that are looked up before the first episode, at the most."""
+"""First decisions that are laid out beforehand, at the most."""
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 Draw = Callable[[], float]
 """The next uniform number of a stream."""
@@ -68,20 +69,20 @@ class Openings:
         None where these events are not the same on every way, or too many.
         """
         levels, nodes = [], [root]
-        while root.ends is not None:
-            ends = root.ends
-            if any(node.ends != ends for node in nodes) or len(nodes) * len(ends) > min(_DEALS, self._room):
+        while (ends := nodes[0].ends) is not None:
+            count = len(nodes) * len(ends)
+            if any(node.ends != ends for node in nodes) or count > min(_DEALS, self._room // 2):
                 return None
-            self._room -= len(nodes) * len(ends)
+            self._room -= count
             levels.append(np.array(ends))
             nodes = [self._grown(node, place) for node in nodes for place in range(len(ends))]
-            root = nodes[0]
         return None if any(node.ends is not None for node in nodes) else (levels, nodes)
 
     def begin(self, count: int, rng: np.random.Generator) -> tuple[list[tuple[Node | None, Any, int]], Draw]:
         """Episodes when their first decisions are due, or over; and the draws that chance goes on with.
 
-        Of each episode: where it is in the tree, its state, who decides.
+        Of each episode: where it is in the tree, its state, who decides. `rng` is theirs from now on: how
+        far it has gone depends on what is known.
         """
         if self._deals is None:
             draw = one_by_one(rng)
