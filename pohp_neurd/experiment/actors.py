@@ -44,7 +44,7 @@ class Crew:
 
     A worker has `take(job, order)`, `answer()`, which is the evidence of the oldest job that it has taken or
     raises Died, and `end()`. `ready(workers, patient)` are those that have an answer; it waits for one if
-    `patient`. With `own`, a function of a job and its order, this process plays blocks as well.
+    `patient`. With `own`, a Player, this process plays blocks as well.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Crew:
         count: int,
         ready: Callable[[list[Any], bool], list[Any]],
         pack: Any,
-        own: Callable[[Job, Order], Any] | None = None,
+        own: Any = None,
     ) -> None:
         self._hire, self._ready, self._pack, self._own = hire, ready, pack, own
         self._jobs: dict[Any, collections.deque[Job]] = {hire(): collections.deque() for _ in range(count)}
@@ -80,12 +80,20 @@ class Crew:
                 self._waiting.extend(Job(number, block) for block in range(trainer.blocks))
         jobs = [Job(update, block) for block in range(trainer.blocks)]
         self._hand_out()
+        last = None
         while any(job not in self._found for job in jobs):
             mine = self._waiting.popleft() if self._own and self._waiting else None
-            if self._own and mine:
-                self._found[mine] = self._own(mine, self._orders[mine.update][0])
+            if mine:
+                last, order = mine, self._orders[mine.update][0]
+                self._found[mine] = self._own.play(mine, order)
             begun = time.perf_counter()
-            for worker in self._ready([worker for worker, taken in self._jobs.items() if taken], not mine):
+            busy = [worker for worker, taken in self._jobs.items() if taken]
+            ready = self._ready(busy, False) if self._own else []
+            if not ready and not mine:
+                if last:  # there is time for the block that may be the next one here
+                    self._own.begin(Job(last.update + 1, last.block), order)
+                ready = self._ready(busy, True)
+            for worker in ready:
                 self._hear(worker)
             self._waited += time.perf_counter() - begun
             self._hand_out()
@@ -131,26 +139,31 @@ class Crew:
 
 
 class Player:
-    """A worker's own side: it builds the trainer once, and then plays blocks."""
+    """A worker's own side: it has a trainer, which it builds unless it is given one, and plays blocks."""
 
-    def __init__(self, config: game_config.Config) -> None:
-        executor.make_small_calls()
-        from pohp_neurd.experiment import live
+    def __init__(self, config: game_config.Config, trainer: Any = None) -> None:
         from pohp_neurd.openspiel.live import train
 
-        self._train, self._trainer = train, live.trainer(config)
+        if trainer is None:
+            executor.make_small_calls()
+            from pohp_neurd.experiment import live
+
+            trainer = live.trainer(config)
+        self._train, self._trainer = train, trainer
         self._ahead: tuple[Job, Any] | None = None
 
     def play(self, job: Job, order: Order) -> Any:
         """The evidence of a block."""
-        begun = self._ahead[1] if self._ahead and self._ahead[0] == job else None
+        ahead, self._ahead = self._ahead, None  # its streams are used up by playing
+        begun = ahead[1] if ahead and ahead[0] == job else None
         return self._train.evidence(
             self._trainer, order.known, order.words, *job, told=bool(order.told), begun=begun
         )
 
     def begin(self, job: Job, order: Order) -> None:
         """Does for the block that may be next what takes no parameters, while the learner works on them."""
-        self._ahead = job, self._train.begin(self._trainer, order.words, *job)
+        if not self._ahead or self._ahead[0] != job:
+            self._ahead = job, self._train.begin(self._trainer, order.words, *job)
 
     def versions(self) -> dict[str, str]:
         """Those of this worker."""

@@ -68,10 +68,6 @@ def crew(
     config: game_config.Config, chosen: game_config.Actors, trainer: train.Trainer
 ) -> Iterator[actors.Crew | None]:
     """Who plays the blocks of a run beside this process, or in its place; None if it is alone."""
-
-    def own(job: actors.Job, order: actors.Order) -> train.Evidence:
-        return train.evidence(trainer, order.known, order.words, *job, told=order.told)
-
     with contextlib.ExitStack() as stack:
         if chosen.executor == "ray":
             yield stack.enter_context(ray_actors.crew(config, chosen))
@@ -80,7 +76,7 @@ def crew(
             words = jax.ShapeDtypeStruct((len(play.words_of(jax.random.key(0))),), np.int64)
             forms = actors.Order(known, words, jax.ShapeDtypeStruct((), bool)), evidence
             count = executor.available(chosen.workers)
-            yield stack.enter_context(local_actors.crew(config, count, forms, own))
+            yield stack.enter_context(local_actors.crew(config, count, forms, actors.Player(config, trainer)))
         else:
             yield None
 

@@ -12,7 +12,7 @@ import os
 import select
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -32,9 +32,9 @@ _NO_MEMORY = "MemoryError"
 
 @contextlib.contextmanager
 def crew(
-    config: game_config.Config, count: int, forms: tuple[Any, Any], own: Callable[..., Any]
+    config: game_config.Config, count: int, forms: tuple[Any, Any], own: actors.Player
 ) -> Iterator[actors.Crew]:
-    """`count` workers: this process, by `own`, which would have nothing to do meanwhile, and others.
+    """`count` workers: this process, as `own`, which would have nothing to do meanwhile, and others.
 
     `forms` are trees of the shapes of an order, and of the evidence of a block.
     """

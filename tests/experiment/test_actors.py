@@ -75,6 +75,8 @@ def crew_of(count, plan=None, rng=None, own=None):
 
     def ready(busy, patient):
         assert busy or not patient, "this waits for ever"
+        if rng and not patient and rng.random() < 0.5:
+            return []
         return [busy[rng.randrange(len(busy))]] if rng and busy else busy[-1:]
 
     return actors.Crew(hire, count, ready, lambda order: order, own), log, hired
@@ -106,13 +108,17 @@ def test_this_process_plays_as_well(count, seed):
     """Whoever answers first; but nothing under which a worker has died, and nothing twice."""
     lost, mine = [actors.Job(0, 0), actors.Job(1, 0), actors.Job(2, 3)], []
 
-    def own(job, order):
-        assert order.known == f"known {job.update}"
-        assert not made._tries[job]
-        mine.append(job)
-        return job
+    class Own:
+        def play(self, job, order):
+            assert order.known == f"known {job.update}"
+            assert not made._tries[job]
+            mine.append(job)
+            return job
 
-    made, log, hired = crew_of(count, dict.fromkeys(lost, 1), random.Random(seed), own)
+        def begin(self, job, order):
+            assert job == actors.Job(mine[-1].update + 1, mine[-1].block)
+
+    made, log, hired = crew_of(count, dict.fromkeys(lost, 1), random.Random(seed), Own())
     for update in range(3):
         following = f"known {update + 1}" if seed % 2 else None  # with staleness
         found = made.collect(TRAINER, f"known {update}", [1], update, True, following)
@@ -124,6 +130,32 @@ def test_this_process_plays_as_well(count, seed):
     assert len(theirs) + len(mine) - len({*theirs, *mine}) <= 2 * (len(hired) - count)
     for job in lost:
         assert (theirs.count(job) >= 2) != (job in mine)
+
+
+def test_while_it_waits_for_others_this_process_deals_its_next_block():
+    played, dealt = [], []
+    own = types.SimpleNamespace(
+        play=lambda job, order: played.append(job), begin=lambda job, order: dealt.append(job)
+    )
+    args = lambda: Hand({}, []), 1, lambda busy, patient: busy if patient else [], lambda order: order
+    actors.Crew(*args, own).collect(TRAINER, "known", [1], 0)
+    assert set(dealt) == {actors.Job(1, played[-1].block)}
+
+
+def test_what_was_dealt_ahead_is_of_use_to_one_block_and_once():
+    config = game_config.resolved(CONFIG, "live")
+    trainer = live.trainer(config)
+    state = train.init(trainer)
+    known, words = train.shown(state.learner), play.words_of(state.key)
+    player = actors.Player(config, trainer)
+    order = actors.Order(known, words, True)
+    for begun, played in ((1, 0), (1, 1), (1, 1), (None, 1)):
+        if begun is not None:
+            player.begin(actors.Job(begun, 2), order)
+            player.begin(actors.Job(begun, 2), order)
+        found = player.play(actors.Job(played, 2), order)
+        alone = train.evidence(trainer, known, words, played, 2)
+        jax.tree.map(np.testing.assert_array_equal, found, alone)
 
 
 def test_a_block_that_kills_every_worker_ends_the_run():

@@ -261,9 +261,9 @@ def test_deals_are_those_of_chance_one_by_one(game, looked_up):
     game = pyspiel.load_efg_game(game) if game.startswith("EFG") else pyspiel.load_game(game)
     known = openings.Openings(game, lambda state, seat: b"", 4)
     assert (known._deals is not None) == looked_up
-    begun, draw = known.begin(300, np.random.default_rng(3))
+    *begun, draw = known.begin(300, np.random.default_rng(3))
     one_by_one = openings.one_by_one(np.random.default_rng(3))
-    for node, state, seat in begun:
+    for node, state, seat in zip(*begun, strict=True):
         alone = game.new_initial_state()
         assert seat == openings.settle(alone, one_by_one)
         assert state.history() == alone.history()

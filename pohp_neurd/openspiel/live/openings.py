@@ -78,21 +78,25 @@ class Openings:
             nodes = [self._grown(node, place) for node in nodes for place in range(len(ends))]
         return None if any(node.ends is not None for node in nodes) else (levels, nodes)
 
-    def begin(self, count: int, rng: np.random.Generator) -> tuple[list[tuple[Node | None, Any, int]], Draw]:
+    def begin(
+        self, count: int, rng: np.random.Generator
+    ) -> tuple[list[Node | None], list[Any], list[int], Draw]:
         """Episodes when their first decisions are due, or over; and the draws that chance goes on with.
 
-        Of each episode: where it is in the tree, its state, who decides. `rng` is theirs from now on: how
-        far it has gone depends on what is known.
+        Of all episodes: where they are in the tree, their states, who decides. `rng` is theirs from now on:
+        how far it has gone depends on what is known.
         """
         if self._deals is None:
             draw = one_by_one(rng)
-            return [self._begun(draw) for _ in range(count)], draw
+            columns = zip(*(self._begun(draw) for _ in range(count)), strict=True)
+            walked, states, seats = (list(column) for column in columns)
+            return walked, states, seats, draw
         levels, nodes = self._deals
         which = np.zeros(count, np.intp)
         for ends, uniform in zip(levels, rng.random((count, len(levels))).T, strict=True):
             which = which * len(ends) + np.searchsorted(ends, uniform, side="right")
-        dealt = [nodes[place] for place in which.tolist()]
-        return [(node, node.state, node.seat) for node in dealt], one_by_one(rng)
+        dealt: list[Any] = [nodes[place] for place in which.tolist()]
+        return dealt, [node.state for node in dealt], [node.seat for node in dealt], one_by_one(rng)
 
     def _begun(self, draw: Draw) -> tuple[Node | None, Any, int]:
         if self._root is None:

@@ -6,6 +6,7 @@ anywhere and in any order. Players look once at every agent state that a block m
 """
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -217,17 +218,15 @@ class Deal(NamedTuple):
 
 def deal(world: LiveGame, num_episodes: int, chance: np.random.Generator) -> Deal:
     """The chance events before the first decisions of `num_episodes` episodes."""
-    begun, draw = world.openings.begin(num_episodes, chance)
+    nodes, states, seats, draw = world.openings.begin(num_episodes, chance)
     returns: list[Sequence[float]] = [()] * num_episodes
-    nodes, states, seats, episodes = [], [], [], []
-    for episode, (node, state, seat) in enumerate(begun):
-        if seat < 0:
-            returns[episode] = state.returns()  # over without a decision
-            continue
-        nodes.append(node)
-        states.append(state)
-        seats.append(seat)
-        episodes.append(episode)
+    episodes = list(range(num_episodes))
+    if min(seats) < 0:
+        running = [seat >= 0 for seat in seats]
+        for episode in itertools.compress(episodes, [seat < 0 for seat in seats]):
+            returns[episode] = states[episode].returns()  # over without a decision
+        columns = (nodes, states, seats, episodes)
+        nodes, states, seats, episodes = (list(itertools.compress(each, running)) for each in columns)
     return Deal((nodes, states, seats, episodes), returns, draw)
 
 
