@@ -6,10 +6,11 @@
 The peer is the earlier loop, kept below as it was: 256 slots of which each that ends is filled anew, one call
 of JAX a step for all of them, one update from all decisions. Both sides have the same network, game and
 learner, on one core. Times of one worker are CPU time, the median of repeats taken in turn, so that other
-work on the machine counts little; two workers are timed by the clock, on a machine that must be idle. Beside
-them stand as many runs of one worker that share nothing but the machine, a core each: what it gives at most.
-With a block each, the workers of one run wait for the slowest at every update: together they reach at most as
-many times its speed as they are, where separate runs add up theirs.
+work on the machine counts little; two workers are timed by the clock, on a machine that must be idle, and
+their ratio is the median over rounds, in each of which all sides take their turn. Beside them stand as many
+runs of one worker that share nothing but the machine, a core each: what it gives at most. With a block each,
+the workers of one run wait for the slowest at every update: together they reach at most as many times its
+speed as they are, where separate runs add up theirs.
 """
 
 import os
@@ -34,7 +35,7 @@ from pohp_neurd.openspiel.live import minds, play, train
 
 GAMES = ("phantom_ttt", "liars_dice(numdice=2)")
 BAR, WORKERS_BAR = 2.0, 1.7
-UPDATES, REPEATS = 4, 15
+UPDATES, REPEATS, ROUNDS = 4, 15, 45
 WAKING, STRETCH = 16, 16
 """Updates of a side in its turn: those before the clock starts, and those that it counts. In the turns of
 others its processes sleep, in a run never, and it takes ten updates until its memory is at hand again."""
@@ -379,7 +380,7 @@ def many_workers(name, count, batch, block, staleness):
         for line in lines:
             line.recv()
         taken = {side: [] for side in sides}
-        for _ in range(REPEATS):
+        for _ in range(ROUNDS):
             for side, on in sides.items():
                 on(WAKING)
                 taken[side].append(on(STRETCH))
@@ -390,15 +391,19 @@ def many_workers(name, count, batch, block, staleness):
     runs_apart = np.array(taken.pop("apart"))
     taken["apart"], taken["slower"] = 1 / np.sum(1 / runs_apart, axis=1), runs_apart.max(axis=1) / count
     rates = {side: STRETCH * batch / np.median(found) for side, found in taken.items()}
+    # Within a round: the machine's speed changes between rounds more than sides differ.
+    ratios = {side: np.array(taken["one"]) / np.array(found) for side, found in taken.items()}
+    low, middle, high = np.percentile(ratios["many"], (25, 50, 75))
     print(
         f"live training, {name}, network {TORSO}, batches of {batch} in blocks of {block}, staleness "
         f"{staleness}, by the clock: {rates['many']:,.0f} episodes/s with {count} workers, "
-        f"{rates['one']:,.0f} with one: {rates['many'] / rates['one']:.2f}x (bar {WORKERS_BAR:g}x)"
+        f"{rates['one']:,.0f} with one: {middle:.2f}x (bar {WORKERS_BAR:g}x; half of {ROUNDS} rounds from "
+        f"{low:.2f}x to {high:.2f}x)"
     )
     print(
         f"    {count} runs of one worker side by side, which share nothing: "
-        f"{rates['apart']:,.0f} episodes/s, {rates['apart'] / rates['one']:.2f}x; "
-        f"if all were as slow as the slowest, {rates['slower'] / rates['one']:.2f}x"
+        f"{rates['apart']:,.0f} episodes/s, {np.median(ratios['apart']):.2f}x; "
+        f"if all were as slow as the slowest, {np.median(ratios['slower']):.2f}x"
     )
 
 
