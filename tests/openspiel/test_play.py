@@ -271,6 +271,31 @@ def test_deals_are_those_of_chance_one_by_one(game, looked_up):
     assert draw() == one_by_one()
 
 
+@pytest.mark.parametrize("looked_up", [True, False])
+def test_episodes_that_chance_ends_are_over_when_they_are_dealt(looked_up, monkeypatch):
+    monkeypatch.setattr(openings, "_DEALS", 4096 if looked_up else 0)
+    over = 't "" 4 "" { -3 3 }\n'
+    game = pyspiel.load_efg_game(COINS + NO_TOSS.replace("1 2", "1 1") + over)
+    known = openings.Openings(game, lambda state, seat: b"", 4)
+    assert (known._deals is not None) == looked_up
+    dealt = play.deal(play.live_game("kuhn_poker")._replace(openings=known), 300, np.random.default_rng(3))
+    nodes, states, seats, episodes = dealt.running
+    assert 30 < len(episodes) < 130, "heads, one of four"
+    one_by_one = openings.one_by_one(np.random.default_rng(3))
+    for episode in range(300):
+        alone = game.new_initial_state()
+        seat = openings.settle(alone, one_by_one)
+        if seat < 0:
+            assert episode not in episodes
+            assert dealt.returns[episode] == [-3.0, 3.0]
+            continue
+        at = episodes.index(episode)
+        assert states[at].history() == alone.history()
+        assert seats[at] == seat
+        assert nodes[at] is None or nodes[at].state is states[at]
+    assert dealt.chance() == one_by_one()
+
+
 def test_what_is_remembered_of_chance_changes_no_draw(monkeypatch):
     """Liar's Dice with all deals known, looked up or walked to, with a few of them, and with none."""
     found = []
